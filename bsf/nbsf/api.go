@@ -1,0 +1,294 @@
+package nbsf
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"bsfd/bsf"
+	"bsfd/web/sbi"
+)
+
+// BasePath is the path of the API below its apiRoot.
+const BasePath = "/nbsf-management/v1"
+
+// Config configures the API.
+type Config struct {
+	// APIRoot, when set, begins the Location of created resources; otherwise
+	// it is taken from the request.
+	APIRoot string `koanf:"apiRoot" usage:"begins the Location of created resources; taken from the request when empty"`
+	// Scheme is that of the listener, "http" or "https".
+	Scheme string `koanf:"-"`
+	// MaxBodyBytes bounds a body after decompression.
+	MaxBodyBytes int `koanf:"-"`
+	// MaxCookieBytes bounds the ocnf-service-cookie header.
+	MaxCookieBytes int `koanf:"maxCookieBytes" usage:"bound of the ocnf-service-cookie header"`
+	// LateArrival answers 504 to requests whose consumer no longer waits.
+	LateArrival bool `koanf:"lateArrival" usage:"answer 504 to requests whose consumer no longer waits"`
+	// BindingHeader is the level of the 3gpp-Sbi-Binding header in answers:
+	// "nf-instance", "nf-set", or "off".
+	BindingHeader string `koanf:"bindingHeader" usage:"3gpp-Sbi-Binding in answers: nf-instance, nf-set or off"`
+	// InstanceID and SetID are what that header names.
+	InstanceID string `koanf:"-"`
+	SetID      string `koanf:"-"`
+}
+
+// Check reports the first wrong setting with its key.
+func (c Config) Check() error {
+	switch {
+	case c.APIRoot != "":
+		if _, err := parseHTTPURI(c.APIRoot); err != nil {
+			return fmt.Errorf("sbi.apiRoot: %s", reasonText(err))
+		}
+	case c.BindingHeader != "off" && c.BindingHeader != "nf-instance" && c.BindingHeader != "nf-set":
+		return fmt.Errorf(`sbi.bindingHeader: must be "off", "nf-instance" or "nf-set"`)
+	case c.BindingHeader == "nf-set" && c.SetID == "":
+		return fmt.Errorf("sbi.bindingHeader: nf-set needs nf.setId")
+	case c.MaxCookieBytes < 0 || c.MaxCookieBytes > 16<<10:
+		return fmt.Errorf("sbi.maxCookieBytes: must be 0 to 16384")
+	}
+	return nil
+}
+
+// API serves Nbsf_Management. It is an http.Handler.
+type API struct {
+	cfg      Config
+	registry *bsf.Registry
+	errors   *sbi.Errors
+	decoders *decoders
+	mux      *chi.Mux
+	binding  []string // value of the 3gpp-Sbi-Binding header, or nil
+	log      zerolog.Logger
+
+	requests  *prometheus.CounterVec
+	responses *prometheus.CounterVec
+	latency   *prometheus.HistogramVec
+}
+
+// New checks the configuration and returns the API over the registry.
+func New(cfg Config, registry *bsf.Registry, errs *sbi.Errors, log zerolog.Logger, reg prometheus.Registerer) (*API, error) {
+	if err := cfg.Check(); err != nil {
+		return nil, err
+	}
+	a := &API{
+		cfg: cfg, registry: registry, errors: errs, decoders: newDecoders(),
+		log: log.With().Str("component", "nbsf").Logger(),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "ocbsf_ingress_request_total", Help: "Requests, by operation.",
+		}, []string{"operation_type"}),
+		responses: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "ocbsf_ingress_response_total", Help: "Answers, by operation, status and cause.",
+		}, []string{"operation_type", "response_code", "application_error_code"}),
+		latency: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "ocbsf_ingress_latency_seconds", Help: "Time from the request to its answer.",
+			Buckets: []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 5},
+		}, []string{"operation_type"}),
+	}
+	switch cfg.BindingHeader {
+	case "nf-instance":
+		v := "bl=nf-instance; nfinst=" + cfg.InstanceID
+		if cfg.SetID != "" {
+			v += "; nfset=" + cfg.SetID
+		}
+		a.binding = []string{v}
+	case "nf-set":
+		a.binding = []string{"bl=nf-set; nfset=" + cfg.SetID}
+	}
+	reg.MustRegister(a.requests, a.responses, a.latency)
+	a.routes()
+	return a, nil
+}
+
+// ServeHTTP implements http.Handler.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.mux.ServeHTTP(w, r) }
+
+// operation is one method of one resource.
+type operation struct {
+	method string
+	name   string
+	handle func(*call) error
+	// missing is the condition for an unknown id.
+	missing *sbi.Condition
+}
+
+func (a *API) routes() {
+	a.mux = chi.NewMux()
+	a.mux.NotFound(a.unknownPath)
+	a.mux.MethodNotAllowed(func(w http.ResponseWriter, r *http.Request) {
+		a.errors.Write(w, r, sbi.Fail(sbi.NotImplemented, "unknown method"))
+	})
+	a.resource("/pcfBindings",
+		operation{http.MethodPost, "register", a.register, sbi.NotFound},
+		operation{http.MethodGet, "discover", a.discover, sbi.NotFound})
+	a.resource("/pcfBindings/{bindingId}",
+		operation{http.MethodPatch, "update", a.update, sbi.NotFound},
+		operation{http.MethodDelete, "deregister", a.deregister, sbi.NotFound})
+	a.resource("/pcf-ue-bindings",
+		operation{http.MethodPost, "ue_register", a.registerUe, sbi.NotFound},
+		operation{http.MethodGet, "ue_discover", a.discoverUe, sbi.NotFound})
+	a.resource("/pcf-ue-bindings/{bindingId}",
+		operation{http.MethodPatch, "ue_update", a.updateUe, sbi.NotFound},
+		operation{http.MethodDelete, "ue_deregister", a.deregisterUe, sbi.NotFound})
+	a.resource("/pcf-mbs-bindings",
+		operation{http.MethodPost, "mbs_register", a.registerMbs, sbi.NotFound},
+		operation{http.MethodGet, "mbs_discover", a.discoverMbs, sbi.NotFound})
+	a.resource("/pcf-mbs-bindings/{bindingId}",
+		operation{http.MethodPatch, "mbs_update", a.updateMbs, sbi.NotFound},
+		operation{http.MethodDelete, "mbs_deregister", a.deregisterMbs, sbi.NotFound})
+	a.resource("/subscriptions",
+		operation{http.MethodPost, "subscribe", a.subscribe, subscriptionNotFound})
+	a.resource("/subscriptions/{subId}",
+		operation{http.MethodPut, "resubscribe", a.resubscribe, subscriptionNotFound},
+		operation{http.MethodDelete, "unsubscribe", a.unsubscribe, subscriptionNotFound})
+}
+
+// resource routes a path to the operations of its methods; other methods get
+// 405 with Allow.
+func (a *API) resource(path string, operations ...operation) {
+	var methods []string
+	for _, op := range operations {
+		methods = append(methods, op.method)
+	}
+	allow := strings.Join(methods, ", ")
+	a.mux.HandleFunc(BasePath+path, func(w http.ResponseWriter, r *http.Request) {
+		i := slices.IndexFunc(operations, func(op operation) bool { return op.method == r.Method })
+		if i < 0 {
+			a.errors.Write(w, r, sbi.Fail(sbi.MethodNotAllowed, "allowed: "+allow).With("Allow", allow))
+			return
+		}
+		a.serve(w, r, &operations[i])
+	})
+}
+
+func (a *API) unknownPath(w http.ResponseWriter, r *http.Request) {
+	switch path := r.URL.Path; {
+	case strings.HasPrefix(path, BasePath+"/"), path == BasePath:
+		a.errors.Write(w, r, sbi.Fail(sbi.UnknownPath, "no such resource"))
+	case strings.HasPrefix(path, "/nbsf-management/"):
+		p := sbi.Fail(sbi.InvalidAPI, "only version v1 is supported")
+		p.Extra = func(dst []byte) []byte { return append(dst, `,"supportedApiVersions":["v1"]`...) }
+		a.errors.Write(w, r, p)
+	default:
+		a.errors.Write(w, r, sbi.Fail(sbi.InvalidAPI, "this host serves "+BasePath))
+	}
+}
+
+// call is one request with what its operation answers.
+type call struct {
+	w          http.ResponseWriter
+	r          *http.Request
+	d          *decoder
+	subscriber string
+}
+
+// serve runs an operation: late arrivals are turned away, errors become
+// ProblemDetails, and everything is counted.
+func (a *API) serve(w http.ResponseWriter, r *http.Request, op *operation) {
+	start := time.Now()
+	a.requests.WithLabelValues(op.name).Inc()
+	c := call{w: w, r: r}
+	err := a.admit(&c)
+	if err == nil {
+		err = op.handle(&c)
+	}
+	if c.d != nil {
+		a.decoders.put(c.d)
+	}
+	if err != nil {
+		a.fail(&c, op, err)
+	}
+	a.latency.WithLabelValues(op.name).Observe(time.Since(start).Seconds())
+}
+
+func (a *API) admit(c *call) error {
+	if !sbi.AcceptsJSON(c.r) {
+		return sbi.Fail(sbi.NotAcceptable, "the answer is application/json")
+	}
+	if !a.cfg.LateArrival {
+		return nil
+	}
+	if at, ok := sbi.Deadline(c.r.Header); ok {
+		if time.Now().After(at) {
+			return sbi.Fail(sbi.TimedOutRequest, "the consumer stopped waiting before the request arrived")
+		}
+		c.r = c.r.WithContext(sbi.WithDeadline(c.r.Context(), at))
+	}
+	return nil
+}
+
+func (a *API) fail(c *call, op *operation, err error) {
+	p := problem(err)
+	if p.Condition == sbi.SystemFailure {
+		a.log.Error().Err(err).Str("operation", op.name).Msg("request failed")
+	}
+	if p.Condition == sbi.NotFound {
+		p.Condition = op.missing
+	}
+	p.Subscriber = c.subscriber
+	status, cause := a.errors.Write(c.w, c.r, p)
+	a.responses.WithLabelValues(op.name, strconv.Itoa(status), cause).Inc()
+}
+
+// body reads the body of the request with a decoder of the API.
+func (a *API) body(c *call, mediaType string) error {
+	c.d = a.decoders.get()
+	if p := sbi.ReadBody(c.r, &c.d.in, a.cfg.MaxBodyBytes, mediaType); p != nil {
+		return p
+	}
+	return nil
+}
+
+// decode reads the body as an object.
+func (a *API) decode(c *call, mediaType string, members func(*decoder) func(name []byte)) error {
+	if err := a.body(c, mediaType); err != nil {
+		return err
+	}
+	if p := c.d.decode(members(c.d)); p != nil {
+		return p
+	}
+	return nil
+}
+
+const (
+	typeJSON       = "application/json"
+	typeMergePatch = "application/merge-patch+json"
+)
+
+// created answers 201 with the Location of the new resource.
+func (a *API) created(c *call, name, collection string, id bsf.ID, body []byte) {
+	h := c.w.Header()
+	root := a.cfg.APIRoot
+	if root == "" {
+		root = a.cfg.Scheme + "://" + c.r.Host
+	}
+	h["Location"] = []string{root + BasePath + "/" + collection + "/" + id.String()}
+	a.answer(c, name, http.StatusCreated, body)
+}
+
+// answer writes a success with a body, or without when it is nil.
+func (a *API) answer(c *call, name string, status int, body []byte) {
+	h := c.w.Header()
+	if a.binding != nil && status != http.StatusNoContent {
+		h[sbi.HeaderBinding] = a.binding
+	}
+	if body != nil {
+		h["Content-Type"] = sbi.JSONType
+		h["Content-Length"] = []string{strconv.Itoa(len(body))}
+	}
+	c.w.WriteHeader(status)
+	if body != nil {
+		// A consumer that went away needs no answer.
+		_, _ = c.w.Write(body)
+	}
+	a.responses.WithLabelValues(name, strconv.Itoa(status), "").Inc()
+}
+
+// id reads the resource id of the path.
+func id(c *call, name string) (bsf.ID, error) { return bsf.ParseID(chi.URLParam(c.r, name)) }

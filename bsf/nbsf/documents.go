@@ -1,0 +1,233 @@
+package nbsf
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"bsfd/bsf"
+)
+
+// registerUe handles POST /pcf-ue-bindings (TS 29.521 §4.2.2.3).
+func (a *API) registerUe(c *call) error {
+	var b bsf.PcfForUeBinding
+	err := a.decode(c, typeJSON, func(d *decoder) func([]byte) { return d.pcfForUeBinding(&b) })
+	c.subscriber = subscriber(b.Supi, b.Gpsi)
+	if err != nil {
+		return err
+	}
+	id, err := a.registry.RegisterUe(c.r.Context(), &b)
+	if err != nil {
+		return err
+	}
+	a.created(c, "ue_register", "pcf-ue-bindings", id, b.AppendJSON(nil))
+	return nil
+}
+
+// discoverUe handles GET /pcf-ue-bindings (TS 29.521 §4.2.4.3).
+func (a *API) discoverUe(c *call) error {
+	supi, gpsi, features, p := ueQuery(c.r.URL.RawQuery)
+	c.subscriber = subscriber(supi, gpsi)
+	if p != nil {
+		return p
+	}
+	found, err := a.registry.DiscoverUe(c.r.Context(), supi, gpsi)
+	if err != nil {
+		return err
+	}
+	out := []byte{'['}
+	for i := range found {
+		found[i].SuppFeat = visibleFeatures(found[i].SuppFeat, features)
+		out = appendElement(out, i, &found[i])
+	}
+	a.answer(c, "ue_discover", http.StatusOK, append(out, ']'))
+	return nil
+}
+
+// appendElement appends element i of an array.
+func appendElement(dst []byte, i int, v interface{ AppendJSON([]byte) []byte }) []byte {
+	if i > 0 {
+		dst = append(dst, ',')
+	}
+	return v.AppendJSON(dst)
+}
+
+// updateUe handles PATCH /pcf-ue-bindings/{bindingId} (TS 29.521 §4.2.5.3).
+func (a *API) updateUe(c *call) error {
+	var patch pcfPatch
+	err := a.decode(c, typeMergePatch, func(d *decoder) func([]byte) {
+		return d.pcfPatch(&patch, "pcfForUeFqdn", "pcfForUeIpEndPoints")
+	})
+	if err != nil {
+		return err
+	}
+	id, err := id(c, "bindingId")
+	if err != nil {
+		return err
+	}
+	b, err := a.registry.UpdateUe(c.r.Context(), id, func(b *bsf.PcfForUeBinding) {
+		patch.assign(&b.PcfForUeFqdn, &b.PcfForUeIpEndPoints, &b.PcfId)
+	})
+	if err != nil {
+		return err
+	}
+	a.answer(c, "ue_update", http.StatusOK, b.AppendJSON(nil))
+	return nil
+}
+
+// deregisterUe handles DELETE /pcf-ue-bindings/{bindingId} (TS 29.521
+// §4.2.3.3).
+func (a *API) deregisterUe(c *call) error {
+	id, err := id(c, "bindingId")
+	if err != nil {
+		return err
+	}
+	if err := a.registry.DeregisterUe(c.r.Context(), id); err != nil {
+		return err
+	}
+	a.answer(c, "ue_deregister", http.StatusNoContent, nil)
+	return nil
+}
+
+// registerMbs handles POST /pcf-mbs-bindings (TS 29.521 §4.2.2.4).
+func (a *API) registerMbs(c *call) error {
+	var b bsf.PcfMbsBinding
+	if err := a.decode(c, typeJSON, func(d *decoder) func([]byte) { return d.pcfMbsBinding(&b) }); err != nil {
+		return err
+	}
+	id, err := a.registry.RegisterMbs(c.r.Context(), &b)
+	if err != nil {
+		return err
+	}
+	a.created(c, "mbs_register", "pcf-mbs-bindings", id, b.AppendJSON(nil))
+	return nil
+}
+
+// discoverMbs handles GET /pcf-mbs-bindings (TS 29.521 §4.2.4.4).
+func (a *API) discoverMbs(c *call) error {
+	session, features, p := a.mbsQuery(c.r.URL.RawQuery)
+	if p != nil {
+		return p
+	}
+	found, err := a.registry.DiscoverMbs(c.r.Context(), *session)
+	if err != nil {
+		return err
+	}
+	out := []byte{'['}
+	for i := range found {
+		found[i].SuppFeat = visibleFeatures(found[i].SuppFeat, features)
+		out = appendElement(out, i, &found[i])
+	}
+	a.answer(c, "mbs_discover", http.StatusOK, append(out, ']'))
+	return nil
+}
+
+// updateMbs handles PATCH /pcf-mbs-bindings/{bindingId} (TS 29.521 §4.2.5.4).
+func (a *API) updateMbs(c *call) error {
+	var patch pcfPatch
+	err := a.decode(c, typeMergePatch, func(d *decoder) func([]byte) {
+		return d.pcfPatch(&patch, "pcfFqdn", "pcfIpEndPoints")
+	})
+	if err != nil {
+		return err
+	}
+	id, err := id(c, "bindingId")
+	if err != nil {
+		return err
+	}
+	b, err := a.registry.UpdateMbs(c.r.Context(), id, func(b *bsf.PcfMbsBinding) {
+		patch.assign(&b.PcfFqdn, &b.PcfIpEndPoints, &b.PcfId)
+	})
+	if err != nil {
+		return err
+	}
+	a.answer(c, "mbs_update", http.StatusOK, b.AppendJSON(nil))
+	return nil
+}
+
+// deregisterMbs handles DELETE /pcf-mbs-bindings/{bindingId} (TS 29.521
+// §4.2.3.4).
+func (a *API) deregisterMbs(c *call) error {
+	id, err := id(c, "bindingId")
+	if err != nil {
+		return err
+	}
+	if err := a.registry.DeregisterMbs(c.r.Context(), id); err != nil {
+		return err
+	}
+	a.answer(c, "mbs_deregister", http.StatusNoContent, nil)
+	return nil
+}
+
+// subscribe handles POST /subscriptions (TS 29.521 §4.2.6.2).
+func (a *API) subscribe(c *call) error {
+	s, err := a.subscription(c)
+	if err != nil {
+		return err
+	}
+	id, met, err := a.registry.Subscribe(c.r.Context(), s)
+	if err != nil {
+		return err
+	}
+	body, err := subscriptionResp(s, met)
+	if err != nil {
+		return err
+	}
+	a.created(c, "subscribe", "subscriptions", id, body)
+	return nil
+}
+
+func (a *API) subscription(c *call) (*bsf.Subscription, error) {
+	var s bsf.Subscription
+	err := a.decode(c, typeJSON, func(d *decoder) func([]byte) { return d.subscription(&s) })
+	c.subscriber = subscriber(s.Supi, s.Gpsi)
+	return &s, err
+}
+
+// subscriptionResp is a BsfSubscriptionResp: the subscription and, when some
+// of its events have already happened, the members of their notification.
+func subscriptionResp(s *bsf.Subscription, met *bsf.Notification) ([]byte, error) {
+	body := s.AppendMembers(nil)
+	if met != nil {
+		events, err := json.Marshal(met.EventNotifs)
+		if err != nil {
+			return nil, err
+		}
+		body = append(append(body, `,"eventNotifs":`...), events...)
+	}
+	return append(body, '}'), nil
+}
+
+// resubscribe handles PUT /subscriptions/{subId} (TS 29.521 §4.2.6.3).
+func (a *API) resubscribe(c *call) error {
+	s, err := a.subscription(c)
+	if err != nil {
+		return err
+	}
+	id, err := id(c, "subId")
+	if err != nil {
+		return err
+	}
+	met, err := a.registry.Resubscribe(c.r.Context(), id, s)
+	if err != nil {
+		return err
+	}
+	body, err := subscriptionResp(s, met)
+	if err != nil {
+		return err
+	}
+	a.answer(c, "resubscribe", http.StatusOK, body)
+	return nil
+}
+
+// unsubscribe handles DELETE /subscriptions/{subId} (TS 29.521 §4.2.7.2).
+func (a *API) unsubscribe(c *call) error {
+	id, err := id(c, "subId")
+	if err != nil {
+		return err
+	}
+	if err := a.registry.Unsubscribe(c.r.Context(), id); err != nil {
+		return err
+	}
+	a.answer(c, "unsubscribe", http.StatusNoContent, nil)
+	return nil
+}

@@ -1,0 +1,103 @@
+package nbsf
+
+import (
+	"errors"
+	"net/http"
+
+	"bsfd/bsf"
+	"bsfd/internal/tgpp"
+	"bsfd/web/sbi"
+)
+
+// register handles POST /pcfBindings (TS 29.521 §4.2.2.2).
+func (a *API) register(c *call) error {
+	reg := bsf.Registration{Binding: bsf.NewPcfBinding()}
+	b := &reg.Binding
+	err := a.decode(c, typeJSON, func(d *decoder) func([]byte) { return d.pcfBinding(b, &reg.NotificationURL) })
+	c.subscriber = subscriber(b.Supi, b.Gpsi)
+	if err != nil {
+		return err
+	}
+	h := c.r.Header
+	_, reg.Revalidation = h[sbi.HeaderRevalidation]
+	reg.Origination = sbi.Timestamp(h, sbi.HeaderOrigination)
+	reg.Sender = sbi.Timestamp(h, sbi.HeaderSender)
+	reg.CustomSender = sbi.Timestamp(h, sbi.HeaderCustomSender)
+	if cookie := h[sbi.HeaderCookie]; len(cookie) == 1 {
+		if len(cookie[0]) > a.cfg.MaxCookieBytes {
+			return sbi.FailParam(sbi.OptionalIeIncorrect, "header ocnf-service-cookie", "too long")
+		}
+		reg.Cookie = cookie[0]
+	}
+	rec, err := a.registry.Register(c.r.Context(), &reg)
+	if err != nil {
+		return err
+	}
+	a.created(c, "register", "pcfBindings", rec.ID, rec.Binding.AppendJSON(make([]byte, 0, 512)))
+	return nil
+}
+
+// discover handles GET /pcfBindings (TS 29.521 §4.2.4.2).
+func (a *API) discover(c *call) error {
+	q, features, p := a.discoverQuery(c.r.URL.RawQuery)
+	c.subscriber = subscriber(q.Supi, q.Gpsi)
+	if p != nil {
+		return p
+	}
+	rec, err := a.registry.Discover(c.r.Context(), &q)
+	if errors.Is(err, bsf.ErrNotFound) {
+		a.answer(c, "discover", http.StatusNoContent, nil)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	b := &rec.Binding
+	if features != nil {
+		visible := b.Visible(*features)
+		b = &visible
+	}
+	a.answer(c, "discover", http.StatusOK, b.AppendJSON(make([]byte, 0, 512)))
+	return nil
+}
+
+// update handles PATCH /pcfBindings/{bindingId} (TS 29.521 §4.2.5.2).
+func (a *API) update(c *call) error {
+	var patch bindingPatch
+	if err := a.decode(c, typeMergePatch, func(d *decoder) func([]byte) { return d.pcfBindingPatch(&patch) }); err != nil {
+		return err
+	}
+	id, err := id(c, "bindingId")
+	if err != nil {
+		return err
+	}
+	rec, err := a.registry.Update(c.r.Context(), id, patch.apply)
+	if err != nil {
+		return err
+	}
+	a.answer(c, "update", http.StatusOK, rec.Binding.AppendJSON(nil))
+	return nil
+}
+
+// deregister handles DELETE /pcfBindings/{bindingId} (TS 29.521 §4.2.3.2).
+func (a *API) deregister(c *call) error {
+	id, err := id(c, "bindingId")
+	if err != nil {
+		return err
+	}
+	if err := a.registry.Deregister(c.r.Context(), id); err != nil {
+		return err
+	}
+	a.answer(c, "deregister", http.StatusNoContent, nil)
+	return nil
+}
+
+// visibleFeatures is the feature set of an answer to a consumer that supports
+// f, or everything when it did not say.
+func visibleFeatures(stored, f *tgpp.Features) *tgpp.Features {
+	if stored == nil || f == nil {
+		return stored
+	}
+	common := *stored & *f
+	return &common
+}

@@ -1,0 +1,59 @@
+package tgpp
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+)
+
+// Fqdn is a fully qualified domain name (TS 29.571 §5.3.2). DiameterIdentity
+// is the same type.
+type Fqdn string
+
+// ParseFqdn checks a domain name: 4 to 253 bytes, at least two labels of
+// letters, digits and inner hyphens, the last of 2 to 63 letters, with an
+// optional final dot.
+func ParseFqdn(s string) (Fqdn, error) {
+	bad := fmt.Errorf("%w: must be a fully qualified domain name", ErrFormat)
+	if len(s) < 4 || len(s) > 253 {
+		return "", bad
+	}
+	rest := strings.TrimSuffix(s, ".")
+	last, labels := "", 0
+	for label := range strings.SplitSeq(rest, ".") {
+		if len(label) > 63 || !isLabel(label) || label[0] == '-' {
+			return "", bad
+		}
+		last, labels = label, labels+1
+	}
+	if labels < 2 || len(last) < 2 {
+		return "", bad
+	}
+	for i := 0; i < len(last); i++ {
+		if c := last[i]; c >= '0' && c <= '9' || c == '-' {
+			return "", bad
+		}
+	}
+	return Fqdn(s), nil
+}
+
+// IpEndPoint is the address of a service (TS 29.510 §6.1.6.2.5): at most one
+// of the two addresses; Port nil when absent, which means 80 for http and 443
+// for https.
+type IpEndPoint struct {
+	Ipv4Address netip.Addr `json:"ipv4Address,omitzero"`
+	Ipv6Address netip.Addr `json:"ipv6Address,omitzero"`
+	Transport   string     `json:"transport,omitempty"`
+	Port        *uint16    `json:"port,omitempty"`
+}
+
+// Equal reports whether both end points are the same in every attribute.
+func (e IpEndPoint) Equal(o IpEndPoint) bool {
+	if e.Ipv4Address != o.Ipv4Address || e.Ipv6Address != o.Ipv6Address || e.Transport != o.Transport {
+		return false
+	}
+	if e.Port == nil || o.Port == nil {
+		return e.Port == o.Port
+	}
+	return *e.Port == *o.Port
+}

@@ -1,0 +1,254 @@
+package embedded
+
+import (
+	"context"
+	"encoding/json"
+	"runtime"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"bsfd/bsf"
+	"bsfd/storage/memory"
+)
+
+// op is a change that waits for the committer.
+type op struct {
+	// plan decides what the change does, against the state of the moment. It
+	// may run again when a change before it in the batch touches the same.
+	plan     func(*memory.Tables) (memory.Change, error)
+	deadline time.Time // when the consumer stops waiting; zero when it did not say
+	change   memory.Change
+	err      error
+	done     chan struct{}
+}
+
+// maxBatch bounds the changes of one batch.
+const maxBatch = 1024
+
+// do queues a change and waits until it is durable and visible.
+func (s *Store) do(ctx context.Context, plan func(*memory.Tables) (memory.Change, error)) error {
+	o := &op{plan: plan, done: make(chan struct{}, 1)}
+	if at, ok := ctx.Deadline(); ok {
+		o.deadline = at
+	}
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return bsf.ErrUnavailable
+	}
+	s.queue = append(s.queue, o)
+	first := len(s.queue) == 1
+	s.mu.Unlock()
+	if first {
+		select {
+		case s.wake <- struct{}{}:
+		default:
+		}
+	}
+	select {
+	case <-o.done:
+		return o.err
+	case <-*s.stalled.Load():
+	}
+	select {
+	case <-o.done:
+		return o.err
+	default:
+		return bsf.ErrTimeout
+	}
+}
+
+// commitLoop is the one goroutine that changes anything.
+func (s *Store) commitLoop() {
+	var batch, again []*op
+	guards := make(map[uint64]struct{})
+	for {
+		if len(again) == 0 {
+			select {
+			case <-s.wake:
+			case <-s.stop:
+				if s.waiting() == 0 {
+					return
+				}
+			}
+		}
+		batch = s.gather(append(batch[:0], again...))
+		again = again[:0]
+		if len(batch) > 0 {
+			again = s.commit(batch, again, guards)
+		}
+	}
+}
+
+func (s *Store) waiting() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.queue)
+}
+
+// gather takes what waits. Requests that are being decoded right now arrive
+// within microseconds, so it lets them run as long as the queue grows: with 64
+// callers that makes one sync of eighty instead of eighty of one.
+func (s *Store) gather(batch []*op) []*op {
+	const yields = 8
+	seen := s.waiting()
+	for range yields {
+		runtime.Gosched()
+		n := s.waiting()
+		if n == seen || n >= maxBatch {
+			break
+		}
+		seen = n
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := min(len(s.queue), max(0, maxBatch-len(batch)))
+	batch = append(batch, s.queue[:n]...)
+	rest := copy(s.queue, s.queue[n:])
+	clear(s.queue[rest:])
+	s.queue = s.queue[:rest]
+	if rest > 0 {
+		select {
+		case s.wake <- struct{}{}:
+		default:
+		}
+	}
+	return batch
+}
+
+// commit plans, writes, publishes and answers one batch. Changes that depend
+// on an earlier one of the batch are returned in again.
+func (s *Store) commit(batch, again []*op, guards map[uint64]struct{}) []*op {
+	start := time.Now()
+	s.began.Store(start.UnixNano())
+	defer s.began.Store(0)
+	low := s.space.isLow(start)
+	clear(guards)
+	b := s.db.NewBatch()
+	written := batch[:0:0]
+	for _, o := range batch {
+		switch {
+		case !o.deadline.IsZero() && start.After(o.deadline):
+			o.err = bsf.ErrExpired
+		case !s.planned(o, guards):
+			again = append(again, o)
+			continue
+		case o.err == nil && low && (o.change.PutBinding != nil || o.change.PutDocument != nil):
+			o.err = bsf.ErrFull
+		case o.err == nil:
+			o.err = s.write(b, &o.change)
+		}
+		if o.err != nil || o.change.Empty() {
+			o.done <- struct{}{}
+			continue
+		}
+		for _, g := range o.change.Guards {
+			guards[g] = struct{}{}
+		}
+		written = append(written, o)
+	}
+	if len(written) == 0 {
+		_ = b.Close()
+		return again
+	}
+	err := b.Commit(pebble.Sync)
+	_ = b.Close()
+	s.metrics.batch.Observe(float64(len(written)))
+	s.metrics.latency.Observe(time.Since(start).Seconds())
+	for _, o := range written {
+		if err == nil {
+			o.err = s.Apply(&o.change)
+		} else {
+			o.err = err
+		}
+		o.done <- struct{}{}
+	}
+	return again
+}
+
+// planned plans an op and reports whether it is independent of the batch.
+func (s *Store) planned(o *op, guards map[uint64]struct{}) bool {
+	o.change, o.err = o.plan(s.Tables)
+	for _, g := range o.change.Guards {
+		if _, taken := guards[g]; taken {
+			return false
+		}
+	}
+	if o.err == nil {
+		o.err = o.change.Fits()
+	}
+	return true
+}
+
+// write adds a change to a batch.
+func (s *Store) write(b *pebble.Batch, c *memory.Change) error {
+	var key [20]byte
+	var value [1024]byte
+	for _, id := range c.DropBindings {
+		if c.PutBinding != nil && c.PutBinding.ID == id {
+			continue
+		}
+		if err := b.Delete(bindingKey(key[:0], id), nil); err != nil {
+			return err
+		}
+	}
+	if r := c.PutBinding; r != nil {
+		if err := b.Set(bindingKey(key[:0], r.ID), memory.AppendRecord(value[:0], r), nil); err != nil {
+			return err
+		}
+	}
+	for _, d := range c.DropDocuments {
+		if err := b.Delete(documentKey(key[:0], d.Kind, d.ID), nil); err != nil {
+			return err
+		}
+	}
+	if d := c.PutDocument; d != nil {
+		if err := b.Set(documentKey(key[:0], d.Kind, d.ID), memory.AppendDocument(nil, d), nil); err != nil {
+			return err
+		}
+	}
+	for _, e := range c.PutEvents {
+		v, err := json.Marshal(e)
+		if err != nil {
+			return err
+		}
+		if err := b.Set(eventKey(key[:0], e.ID), v, nil); err != nil {
+			return err
+		}
+	}
+	for _, id := range c.DropEvents {
+		if err := b.Delete(eventKey(key[:0], id), nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// watch tells callers when a commit hangs, so that they answer within their
+// deadline. Their changes may still become durable: the outcome is unknown.
+func (s *Store) watch() {
+	const looks = 10
+	t := time.NewTicker(s.cfg.Timeout / looks)
+	defer t.Stop()
+	hanging := false
+	for {
+		select {
+		case <-s.stop:
+			return
+		case now := <-t.C:
+			began := s.began.Load()
+			hangs := began != 0 && now.UnixNano()-began > int64(s.cfg.Timeout)
+			switch {
+			case hangs && !hanging:
+				s.log.Error().Msg("disk does not answer")
+				close(*s.stalled.Load())
+			case !hangs && hanging:
+				s.log.Info().Msg("disk answers again")
+				open := make(chan struct{})
+				s.stalled.Store(&open)
+			}
+			hanging = hangs
+		}
+	}
+}

@@ -1,0 +1,160 @@
+package sbi
+
+import (
+	"context"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// guard bounds the number of connections and closes those whose peer has
+// stopped to take part: one that does not read what is written to it, or whose
+// request neither arrives nor is answered to its end. It looks at every
+// connection once a tick, so that requests pay for no timer of their own.
+type guard struct {
+	net.Listener
+	limit int
+	stall int64 // ticks
+	tick  atomic.Int64
+
+	mu    sync.Mutex
+	conns map[*guardedConn]struct{}
+}
+
+const guardTick = time.Second
+
+func newGuard(l net.Listener, limit int, stall time.Duration) *guard {
+	return &guard{
+		Listener: l, limit: limit,
+		stall: max(1, int64(stall/guardTick)),
+		conns: make(map[*guardedConn]struct{}),
+	}
+}
+
+// Accept implements net.Listener. A connection beyond the limit is closed at
+// once.
+func (g *guard) Accept() (net.Conn, error) {
+	for {
+		conn, err := g.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		c := &guardedConn{Conn: conn, guard: g}
+		g.mu.Lock()
+		full := len(g.conns) >= g.limit
+		if !full {
+			g.conns[c] = struct{}{}
+		}
+		g.mu.Unlock()
+		if !full {
+			return c, nil
+		}
+		_ = conn.Close()
+	}
+}
+
+func (g *guard) count() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.conns)
+}
+
+// run sweeps until ctx ends.
+func (g *guard) run(ctx context.Context) {
+	t := time.NewTicker(guardTick)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+			g.sweep(g.tick.Add(1))
+		}
+	}
+}
+
+func (g *guard) sweep(now int64) {
+	g.mu.Lock()
+	var stuck []*guardedConn
+	for c := range g.conns {
+		if c.stuck(now, g.stall) {
+			stuck = append(stuck, c)
+		}
+	}
+	g.mu.Unlock()
+	for _, c := range stuck {
+		_ = c.Close()
+	}
+}
+
+// guardedConn is a connection with what the guard wants to know of it.
+type guardedConn struct {
+	net.Conn
+	guard   *guard
+	writing atomic.Int64 // tick at which the pending Write began, plus one; 0 when none is
+	probe   atomic.Pointer[probe]
+	once    sync.Once
+}
+
+// probe is one request of a connection that the guard watches. Its context
+// ends with its stream, also when the handler has returned long before the
+// answer could be sent.
+type probe struct {
+	ctx   context.Context
+	since int64
+}
+
+// Write implements net.Conn.
+func (c *guardedConn) Write(b []byte) (int, error) {
+	c.writing.Store(c.guard.tick.Load() + 1)
+	n, err := c.Conn.Write(b)
+	c.writing.Store(0)
+	return n, err
+}
+
+// Close implements net.Conn.
+func (c *guardedConn) Close() error {
+	c.once.Do(func() {
+		c.guard.mu.Lock()
+		delete(c.guard.conns, c)
+		c.guard.mu.Unlock()
+	})
+	return c.Conn.Close()
+}
+
+// watch makes the request the one that the guard watches, if there is none.
+func (c *guardedConn) watch(ctx context.Context) {
+	if c.probe.Load() == nil {
+		c.probe.CompareAndSwap(nil, &probe{ctx, c.guard.tick.Load()})
+	}
+}
+
+func (c *guardedConn) stuck(now, stall int64) bool {
+	if w := c.writing.Load(); w != 0 && now-(w-1) > stall {
+		return true
+	}
+	p := c.probe.Load()
+	if p == nil {
+		return false
+	}
+	if p.ctx.Err() != nil {
+		c.probe.Store(nil)
+		return false
+	}
+	return now-p.since > stall
+}
+
+// connKey is the context key of the guardedConn of a request.
+type connKey struct{}
+
+// withConn puts the connection into the context of its requests.
+func withConn(ctx context.Context, c net.Conn) context.Context {
+	if t, ok := c.(interface{ NetConn() net.Conn }); ok {
+		c = t.NetConn()
+	}
+	if g, ok := c.(*guardedConn); ok {
+		return context.WithValue(ctx, connKey{}, g)
+	}
+	return ctx
+}
