@@ -45,14 +45,14 @@ func (c Config) Check() error {
 	switch {
 	case c.APIRoot != "":
 		if _, err := parseHTTPURI(c.APIRoot); err != nil {
-			return fmt.Errorf("sbi.apiRoot: %s", reasonText(err))
+			return fmt.Errorf("apiRoot: %s", reasonText(err))
 		}
 	case c.BindingHeader != "off" && c.BindingHeader != "nf-instance" && c.BindingHeader != "nf-set":
-		return fmt.Errorf(`sbi.bindingHeader: must be "off", "nf-instance" or "nf-set"`)
+		return fmt.Errorf(`bindingHeader: must be "off", "nf-instance" or "nf-set"`)
 	case c.BindingHeader == "nf-set" && c.SetID == "":
-		return fmt.Errorf("sbi.bindingHeader: nf-set needs nf.setId")
+		return fmt.Errorf("bindingHeader: nf-set needs nf.setId")
 	case c.MaxCookieBytes < 0 || c.MaxCookieBytes > 16<<10:
-		return fmt.Errorf("sbi.maxCookieBytes: must be 0 to 16384")
+		return fmt.Errorf("maxCookieBytes: must be 0 to 16384")
 	}
 	return nil
 }

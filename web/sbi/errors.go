@@ -20,20 +20,30 @@ type Errors struct {
 	in, out prometheus.Counter
 }
 
-// NewErrors returns an Errors. known are the conditions that may be overridden
-// by name; an override of another name is an error.
-func NewErrors(cfg ErrorConfig, known []*Condition, log zerolog.Logger, reg prometheus.Registerer) (*Errors, error) {
-	for name, o := range cfg.Overrides {
-		if !slices.ContainsFunc(known, func(c *Condition) bool { return c.Name == name }) {
-			return nil, fmt.Errorf("errors.conditions.%s: unknown condition", name)
+// Check reports the first wrong setting with its key. known are the conditions
+// that may be overridden by name.
+func (c ErrorConfig) Check(known []*Condition) error {
+	for name, o := range c.Overrides {
+		if !slices.ContainsFunc(known, func(k *Condition) bool { return k.Name == name }) {
+			return fmt.Errorf("errors.conditions.%s: unknown condition", name)
 		}
 		if o.Status != 0 && (o.Status < 400 || o.Status > 599) {
-			return nil, fmt.Errorf("errors.conditions.%s.status: must be 400 to 599", name)
+			return fmt.Errorf("errors.conditions.%s.status: must be 400 to 599", name)
 		}
 	}
-	if cfg.Log.Enabled && (cfg.Log.Rate <= 0 || cfg.Log.MaxBurst < 1) {
-		return nil, fmt.Errorf("errors.log: rate and maxBurst must be positive")
+	for _, code := range c.ServerHeaderCodes {
+		if code < 400 || code > 599 {
+			return fmt.Errorf("errors.serverHeaderCodes: must be 400 to 599")
+		}
 	}
+	if c.Log.Rate <= 0 || c.Log.MaxBurst < 1 {
+		return fmt.Errorf("errors.log: rate and maxBurst must be positive")
+	}
+	return nil
+}
+
+// NewErrors returns an Errors for a checked configuration.
+func NewErrors(cfg ErrorConfig, log zerolog.Logger, reg prometheus.Registerer) *Errors {
 	e := &Errors{
 		cfg:    cfg,
 		log:    log.With().Str("component", "sbi").Logger(),
@@ -50,7 +60,7 @@ func NewErrors(cfg ErrorConfig, known []*Condition, log zerolog.Logger, reg prom
 		}),
 	}
 	reg.MustRegister(e.dropped, e.in, e.out)
-	return e, nil
+	return e
 }
 
 // Write answers a request with a problem and returns the status and the cause

@@ -1,0 +1,205 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-viper/mapstructure/v2"
+	"github.com/knadh/koanf/parsers/yaml"
+	"github.com/knadh/koanf/providers/confmap"
+	"github.com/knadh/koanf/providers/rawbytes"
+	"github.com/knadh/koanf/v2"
+)
+
+// Option is one setting as users see it.
+type Option struct {
+	Key     string // path with dots, such as sbi.listen
+	Usage   string
+	Default string
+	// FileOnly is set for settings that are no single value.
+	FileOnly bool
+}
+
+// Env is the name of the environment variable of the option.
+func (o Option) Env() string { return EnvPrefix + strings.ToUpper(strings.ReplaceAll(o.Key, ".", "_")) }
+
+// EnvPrefix begins the environment variables of bsfd.
+const EnvPrefix = "BSFD_"
+
+// Options lists all settings in the order of the configuration.
+func Options() []Option {
+	return collect(nil, "", reflect.ValueOf(Default()))
+}
+
+func collect(list []Option, prefix string, v reflect.Value) []Option {
+	t := v.Type()
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, rest, _ := strings.Cut(f.Tag.Get("koanf"), ",")
+		switch {
+		case name == "-":
+			continue
+		case rest == "squash":
+			list = collect(list, prefix, v.Field(i))
+		case f.Type.Kind() == reflect.Struct:
+			list = collect(list, prefix+name+".", v.Field(i))
+		default:
+			list = append(list, Option{
+				Key: prefix + name, Usage: f.Tag.Get("usage"), Default: valueText(v.Field(i)),
+				FileOnly: f.Type.Kind() == reflect.Map,
+			})
+		}
+	}
+	return list
+}
+
+func valueText(v reflect.Value) string {
+	switch x := v.Interface().(type) {
+	case []string:
+		return strings.Join(x, ",")
+	case time.Duration:
+		return x.String()
+	case fmt.Stringer:
+		return x.String()
+	}
+	if v.Kind() == reflect.Slice || v.Kind() == reflect.Map {
+		return ""
+	}
+	return fmt.Sprint(v.Interface())
+}
+
+// Source is where a configuration comes from beside its defaults.
+type Source struct {
+	// File is the YAML file, or empty for none.
+	File string
+	// Environ is the environment, as os.Environ gives it.
+	Environ []string
+	// Flags holds the values of flags by key.
+	Flags map[string]string
+}
+
+// Load merges the source over the defaults and checks the result. An error
+// names the key and the reason.
+func Load(src Source) (*Config, error) {
+	k := koanf.New(".")
+	if src.File != "" {
+		raw, err := os.ReadFile(src.File)
+		if err != nil {
+			return nil, err
+		}
+		if err := k.Load(rawbytes.Provider(raw), yaml.Parser()); err != nil {
+			return nil, fmt.Errorf("%s: %w", src.File, err)
+		}
+		if err := unknownKeys(k.Raw(), src.File); err != nil {
+			return nil, err
+		}
+	}
+	env, err := fromEnviron(src.Environ)
+	if err != nil {
+		return nil, err
+	}
+	for _, values := range []map[string]any{env, asAny(src.Flags)} {
+		if err := k.Load(confmap.Provider(values, "."), nil); err != nil {
+			return nil, err
+		}
+	}
+	cfg := Default()
+	err = k.UnmarshalWithConf("", &cfg, koanf.UnmarshalConf{DecoderConfig: &mapstructure.DecoderConfig{
+		TagName: "koanf", Result: &cfg, WeaklyTypedInput: true, ErrorUnused: true, ZeroFields: true,
+		DecodeHook: mapstructure.ComposeDecodeHookFunc(
+			mapstructure.StringToTimeDurationHookFunc(),
+			mapstructure.TextUnmarshallerHookFunc(),
+			splitList,
+		),
+	}})
+	if err != nil {
+		return nil, decodeError(err)
+	}
+	return &cfg, cfg.Check()
+}
+
+// splitList turns the text of a variable or a flag into the elements of a
+// list.
+func splitList(from, to reflect.Type, data any) (any, error) {
+	if from.Kind() != reflect.String || to.Kind() != reflect.Slice {
+		return data, nil
+	}
+	var list []string
+	for part := range strings.SplitSeq(data.(string), ",") {
+		if part = strings.TrimSpace(part); part != "" {
+			list = append(list, part)
+		}
+	}
+	return list, nil
+}
+
+// decodeError drops the frame of the library around what it found.
+func decodeError(err error) error {
+	var joined interface{ Unwrap() []error }
+	if errors.As(err, &joined) {
+		if list := joined.Unwrap(); len(list) > 0 {
+			return list[0]
+		}
+	}
+	return err
+}
+
+// unknownKeys reports the first key of the file that is no setting.
+func unknownKeys(raw map[string]any, file string) error {
+	options := Options()
+	var walk func(prefix string, m map[string]any) error
+	walk = func(prefix string, m map[string]any) error {
+		for name, v := range m {
+			key := prefix + name
+			isOption := slices.ContainsFunc(options, func(o Option) bool { return o.Key == key })
+			isSection := slices.ContainsFunc(options, func(o Option) bool { return strings.HasPrefix(o.Key, key+".") })
+			switch sub, ok := v.(map[string]any); {
+			case isOption:
+			case isSection && ok:
+				if err := walk(key+".", sub); err != nil {
+					return err
+				}
+			case isSection && v == nil:
+			case isSection:
+				return fmt.Errorf("%s: %s: must be a section", file, key)
+			default:
+				return fmt.Errorf("%s: %s: unknown key", file, key)
+			}
+		}
+		return nil
+	}
+	return walk("", raw)
+}
+
+// fromEnviron picks the variables of bsfd. Those that Kubernetes sets for a
+// service of the name "bsfd" are not ours.
+func fromEnviron(environ []string) (map[string]any, error) {
+	values := make(map[string]any)
+	options := Options()
+	for _, pair := range environ {
+		name, value, _ := strings.Cut(pair, "=")
+		rest, ok := strings.CutPrefix(name, EnvPrefix)
+		if !ok || strings.HasPrefix(rest, "SERVICE_") || strings.HasPrefix(rest, "PORT") {
+			continue
+		}
+		i := slices.IndexFunc(options, func(o Option) bool { return o.Env() == name && !o.FileOnly })
+		if i < 0 {
+			return nil, fmt.Errorf("%s: unknown environment variable", name)
+		}
+		values[options[i].Key] = value
+	}
+	return values, nil
+}
+
+func asAny(m map[string]string) map[string]any {
+	out := make(map[string]any, len(m))
+	for k, v := range m {
+		out[k] = v
+	}
+	return out
+}

@@ -1,0 +1,48 @@
+// Package heap keeps the garbage collector from trading memory for time in the
+// wrong place: a small heap may grow several times over between two
+// collections, a large one only by a fixed amount.
+package heap
+
+import (
+	"context"
+	"runtime/debug"
+	"runtime/metrics"
+	"time"
+)
+
+const (
+	// maxPercent is the growth of a small heap. Beyond 400 there is little
+	// left to gain.
+	maxPercent = 400
+	minPercent = 10
+	interval   = time.Second
+)
+
+// Tune adjusts GOGC to the live heap until ctx ends: the heap grows by
+// headroom bytes between two collections, at most by maxPercent.
+func Tune(ctx context.Context, headroom int) error {
+	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	t := time.NewTicker(interval)
+	defer t.Stop()
+	current := maxPercent
+	debug.SetGCPercent(current)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-t.C:
+		}
+		metrics.Read(sample)
+		if want := percent(sample[0].Value.Uint64(), headroom); want != current {
+			current = want
+			debug.SetGCPercent(current)
+		}
+	}
+}
+
+func percent(live uint64, headroom int) int {
+	if live == 0 {
+		return maxPercent
+	}
+	return int(min(max(uint64(headroom)*100/live, minPercent), maxPercent))
+}

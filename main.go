@@ -1,0 +1,357 @@
+// Command bsfd is a 5G Binding Support Function (TS 29.521) in one process.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/rs/zerolog"
+	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
+
+	"bsfd/bsf"
+	"bsfd/bsf/nbsf"
+	"bsfd/config"
+	"bsfd/internal/heap"
+	"bsfd/internal/lab"
+	"bsfd/storage"
+	"bsfd/storage/postgres"
+	"bsfd/web/oam"
+	"bsfd/web/sbi"
+)
+
+// version is set by the build.
+var version = "0.1.0-dev"
+
+// Exit codes.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+func main() {
+	os.Exit(run(context.Background(), os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
+}
+
+// usageError is a mistake of the user: exit code 2.
+type usageError struct{ error }
+
+// run is the program: it picks the subcommand and maps its error to an exit
+// code.
+func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
+	command := "serve"
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		command, args = args[0], args[1:]
+	}
+	commands := map[string]func(context.Context, []string, []string, io.Writer, io.Writer) error{
+		"serve": serve, "check": check, "migrate": migrate, "bench": bench, "version": printVersion,
+		"help": func(context.Context, []string, []string, io.Writer, io.Writer) error { return pflag.ErrHelp },
+	}
+	do, ok := commands[command]
+	if !ok {
+		fmt.Fprintf(stderr, "bsfd: unknown command %q; see bsfd -h\n", command)
+		return exitUsage
+	}
+	err := do(ctx, args, environ, stdout, stderr)
+	var usage usageError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.Is(err, pflag.ErrHelp):
+		if err := config.WriteHelp(stdout); err != nil {
+			return exitFailed
+		}
+		return exitOK
+	case errors.As(err, &usage):
+		fmt.Fprintln(stderr, "bsfd:", err)
+		return exitUsage
+	default:
+		fmt.Fprintln(stderr, "bsfd:", err)
+		return exitFailed
+	}
+}
+
+// load reads the configuration of a subcommand; what is wrong with it is the
+// user's mistake.
+func load(name string, args, environ []string, extra func(*pflag.FlagSet)) (*config.Config, error) {
+	cfg, err := config.FromArgs(name, args, environ, extra)
+	if err != nil && !errors.Is(err, pflag.ErrHelp) {
+		return nil, usageError{err}
+	}
+	return cfg, err
+}
+
+// serve runs the network function until a signal ends it.
+func serve(ctx context.Context, args, environ []string, _, stderr io.Writer) error {
+	cfg, err := load("serve", args, environ, nil)
+	if err != nil {
+		return err
+	}
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	defer signal.Stop(signals)
+	p := &process{cfg: cfg, log: cfg.Log.Logger(stderr), metrics: prometheus.NewRegistry(), ready: oam.NewReadiness()}
+	p.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return p.run(ctx, signals)
+}
+
+// process is a running bsfd: what was started, in order, and how to stop it.
+type process struct {
+	cfg      *config.Config
+	log      zerolog.Logger
+	metrics  *prometheus.Registry
+	ready    *oam.Readiness
+	sbi      *sbi.Server
+	teardown []func() error
+}
+
+// deferStop registers what undoes an acquisition; it runs in reverse order.
+func (p *process) deferStop(f func() error) { p.teardown = append(p.teardown, f) }
+
+// run starts everything, waits for the end and stops everything.
+func (p *process) run(ctx context.Context, signals <-chan os.Signal) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	group, ctx := errgroup.WithContext(ctx)
+	err := p.start(ctx, group, signals)
+	if err == nil {
+		p.wait(ctx, signals)
+		p.stop(signals)
+	}
+	cancel()
+	err = errors.Join(err, group.Wait())
+	for i := len(p.teardown) - 1; i >= 0; i-- {
+		err = errors.Join(err, p.teardown[i]())
+	}
+	p.log.Info().Msg("stopped")
+	return err
+}
+
+// start brings the modules up: operator's interface, storage, registry,
+// listeners. A signal while storage loads ends the start.
+func (p *process) start(ctx context.Context, group *errgroup.Group, signals <-chan os.Signal) error {
+	cfg := p.cfg
+	operator := oam.New(cfg.OAM, buildVersion(), p.ready, p.metrics)
+	if err := operator.Listen(ctx); err != nil {
+		return err
+	}
+	group.Go(func() error { return operator.Run(ctx) })
+	p.log.Info().Str("component", "oam").Str("address", "http://"+operator.Addr()).Msg("listening")
+	group.Go(func() error { return heap.Tune(ctx, cfg.Process.GCHeadroom) })
+
+	store, err := p.openStorage(ctx, signals)
+	if err != nil {
+		return err
+	}
+	p.deferStop(store.Close)
+	instance := cfg.NF.InstanceID
+	if instance == "" {
+		if instance, err = bsf.InstanceID(ctx, store, cfg.StoreName(), uuid.NewString()); err != nil {
+			return err
+		}
+	}
+	client, err := sbi.NewClient(cfg.Client(instance))
+	if err != nil {
+		return fmt.Errorf("notifications.caFile: %w", err)
+	}
+	p.deferStop(func() error { client.Close(); return nil })
+	notifier, err := bsf.NewNotifier(cfg.Notifications.NotifierConfig, store, store, nbsf.NewCallback(client), p.log, p.metrics)
+	if err != nil {
+		return err
+	}
+	registry, err := bsf.NewRegistry(cfg.Registry(), store, store, notifier, p.log, p.metrics)
+	if err != nil {
+		return err
+	}
+	errs := sbi.NewErrors(cfg.ErrorConfig(instance), p.log, p.metrics)
+	api, err := nbsf.New(cfg.API(instance), registry, errs, p.log, p.metrics)
+	if err != nil {
+		return err
+	}
+	if p.sbi, err = sbi.NewServer(cfg.SBI.ServerConfig, api, errs, p.log, p.metrics); err != nil {
+		return err
+	}
+	if err := p.sbi.Listen(ctx); err != nil {
+		return err
+	}
+	p.countBindings(store)
+	group.Go(func() error { return notifier.Run(ctx) })
+	group.Go(func() error { return p.sbi.Run(ctx) })
+	for _, a := range p.sbi.Addrs() {
+		p.log.Info().Str("component", "sbi").Str("address", p.sbi.Scheme()+"://"+a).Msg("listening")
+	}
+	p.ready.Ready(store.Ready)
+	p.tellSystemd(daemon.SdNotifyReady)
+	p.log.Info().Str("nfInstanceId", instance).Str("storage", string(cfg.Storage.Engine)).Str("version", version).Msg("ready")
+	return nil
+}
+
+// openStorage opens the engine; a signal meanwhile gives up.
+func (p *process) openStorage(ctx context.Context, signals <-chan os.Signal) (storage.Store, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	opened := make(chan struct{})
+	watching := make(chan struct{})
+	go func() {
+		defer close(watching)
+		select {
+		case <-signals:
+			cancel()
+		case <-opened:
+		}
+	}()
+	last := time.Now()
+	store, err := storage.Open(ctx, p.cfg.Storage, func(records int64, fraction float64) {
+		p.ready.Loading(records, fraction)
+		if time.Since(last) >= time.Second {
+			last = time.Now()
+			p.log.Info().Str("component", "storage").Int64("bindings", records).Int("percent", int(fraction*100)).Msg("loading")
+		}
+	}, p.log, p.metrics)
+	close(opened)
+	<-watching
+	if err != nil {
+		return nil, fmt.Errorf("storage: %w", err)
+	}
+	return store, nil
+}
+
+func (p *process) countBindings(pager bsf.BindingPager) {
+	p.metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "ocbsf_bindings", Help: "PCF bindings in storage.",
+	}, func() float64 {
+		ctx, cancel := context.WithTimeout(context.Background(), p.cfg.Storage.Timeout)
+		defer cancel()
+		n, err := pager.Count(ctx)
+		if err != nil {
+			return -1
+		}
+		return float64(n)
+	}))
+}
+
+// wait returns when the process is to end. SIGHUP reads certificates again.
+func (p *process) wait(ctx context.Context, signals <-chan os.Signal) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case s := <-signals:
+			if s != syscall.SIGHUP {
+				p.log.Info().Str("signal", s.String()).Msg("stopping")
+				return
+			}
+			p.sbi.Reload()
+			p.log.Info().Msg("certificates read again")
+		}
+	}
+}
+
+// stop drains within the grace period; a second signal cuts it short.
+func (p *process) stop(signals <-chan os.Signal) {
+	p.ready.NotReady("shutting down")
+	p.tellSystemd(daemon.SdNotifyStopping)
+	ctx, cancel := context.WithTimeout(context.Background(), p.cfg.Process.GracePeriod)
+	defer cancel()
+	drained := make(chan error, 1)
+	go func() { drained <- p.sbi.Drain(ctx) }()
+	for {
+		select {
+		case err := <-drained:
+			if err != nil {
+				p.log.Warn().Err(err).Msg("not all requests finished within the grace period")
+			}
+			return
+		case s := <-signals:
+			if s == syscall.SIGHUP {
+				continue
+			}
+			p.log.Warn().Msg("second signal, stopping at once")
+			cancel()
+		}
+	}
+}
+
+// tellSystemd reports the state to a service manager that asked for it.
+func (p *process) tellSystemd(state string) {
+	if _, err := daemon.SdNotify(false, state); err != nil {
+		p.log.Warn().Err(err).Msg("service manager not notified")
+	}
+}
+
+// check is the pre-flight: a line a check, exit code 1 when one fails.
+func check(ctx context.Context, args, environ []string, stdout, _ io.Writer) error {
+	cfg, err := load("check", args, environ, nil)
+	if err != nil {
+		return err
+	}
+	return cfg.Preflight(ctx, stdout)
+}
+
+func migrate(ctx context.Context, args, environ []string, stdout, _ io.Writer) error {
+	var plan bool
+	cfg, err := load("migrate", args, environ, func(f *pflag.FlagSet) {
+		f.BoolVar(&plan, "plan", false, "only print what would be done")
+	})
+	if err != nil {
+		return err
+	}
+	if cfg.Storage.Engine != storage.Postgres {
+		return usageError{errors.New("storage.engine: migrate is for postgres")}
+	}
+	steps, err := postgres.Migrate(ctx, cfg.Storage.PostgresConfig(), plan)
+	if err != nil {
+		return err
+	}
+	for _, m := range steps {
+		fmt.Fprintf(stdout, "%04d %s\n", m.Version, m.Name)
+		if plan {
+			fmt.Fprintln(stdout, m.SQL)
+		}
+	}
+	if len(steps) == 0 {
+		fmt.Fprintln(stdout, "the schema is up to date")
+	}
+	return nil
+}
+
+func bench(ctx context.Context, args, _ []string, stdout, stderr io.Writer) error {
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	err := lab.Bench(ctx, args, stdout, stderr)
+	if errors.Is(err, lab.ErrUsage) {
+		return usageError{err}
+	}
+	return err
+}
+
+func printVersion(_ context.Context, _, _ []string, stdout, _ io.Writer) error {
+	v := buildVersion()
+	_, err := fmt.Fprintf(stdout, "bsfd %s commit %s %s\n", v.Version, v.Commit, v.Go)
+	return err
+}
+
+func buildVersion() oam.Version {
+	commit := "unknown"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				commit = s.Value
+			}
+		}
+	}
+	return oam.NewVersion(version, commit)
+}

@@ -1,0 +1,163 @@
+// Package oam is the operator's side: health, metrics and version over HTTP,
+// on an address of its own.
+package oam
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/sync/errgroup"
+)
+
+// Config configures the listener.
+type Config struct {
+	// Listen is the address, host:port.
+	Listen string `koanf:"listen" usage:"address of health, metrics and version"`
+}
+
+// Check reports the first wrong setting with its key.
+func (c Config) Check() error {
+	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
+		return fmt.Errorf("listen: %q is not host:port", c.Listen)
+	}
+	return nil
+}
+
+// Version tells what runs.
+type Version struct {
+	Version string `json:"version"`
+	Commit  string `json:"commit"`
+	Go      string `json:"go"`
+}
+
+// NewVersion returns the version with that of the Go runtime.
+func NewVersion(version, commit string) Version { return Version{version, commit, runtime.Version()} }
+
+// State is what /readyz answers.
+type State struct {
+	Ready bool `json:"ready"`
+	// Reason tells why not.
+	Reason string `json:"reason,omitempty"`
+	// LoadedRecords and LoadedPercent tell how far the load at start is.
+	LoadedRecords int64   `json:"loadedRecords,omitempty"`
+	LoadedPercent float64 `json:"loadedPercent,omitempty"`
+}
+
+// Readiness holds the state of the process for /readyz.
+type Readiness struct {
+	state atomic.Pointer[State]
+	probe atomic.Pointer[func(context.Context) error]
+}
+
+// NewReadiness returns a Readiness that says "starting".
+func NewReadiness() *Readiness {
+	r := new(Readiness)
+	r.NotReady("starting")
+	return r
+}
+
+// NotReady notes why the process is not ready.
+func (r *Readiness) NotReady(reason string) { r.state.Store(&State{Reason: reason}) }
+
+// Loading notes how far the load of storage is.
+func (r *Readiness) Loading(records int64, fraction float64) {
+	r.state.Store(&State{Reason: "loading storage", LoadedRecords: records, LoadedPercent: float64(int(fraction * 100))})
+}
+
+// Ready notes that every listener accepts; from now on probe decides.
+func (r *Readiness) Ready(probe func(context.Context) error) {
+	r.probe.Store(&probe)
+	r.state.Store(&State{Ready: true})
+}
+
+// State returns the state of the moment.
+func (r *Readiness) State(ctx context.Context) State {
+	s := *r.state.Load()
+	if probe := r.probe.Load(); s.Ready && probe != nil {
+		if err := (*probe)(ctx); err != nil {
+			return State{Reason: err.Error()}
+		}
+	}
+	return s
+}
+
+// Server is the operator's listener.
+type Server struct {
+	cfg      Config
+	http     *http.Server
+	listener net.Listener
+}
+
+// New returns a server; it does not listen yet.
+func New(cfg Config, version Version, ready *Readiness, metrics prometheus.Gatherer) *Server {
+	mux := chi.NewMux()
+	mux.Get("/livez", func(w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, http.StatusOK, map[string]bool{"live": true})
+	})
+	mux.Get("/version", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, version) })
+	mux.Get("/readyz", func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
+		defer cancel()
+		s := ready.State(ctx)
+		status := http.StatusOK
+		if !s.Ready {
+			status = http.StatusServiceUnavailable
+		}
+		writeJSON(w, status, s)
+	})
+	mux.Handle("/metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
+	return &Server{cfg: cfg, http: &http.Server{
+		Handler:           mux,
+		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       30 * time.Second,
+		WriteTimeout:      time.Minute,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    16 << 10,
+	}}
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	// A client that went away needs no answer.
+	_ = json.NewEncoder(w).Encode(v)
+}
+
+// Listen binds the address.
+func (s *Server) Listen(ctx context.Context) (err error) {
+	if s.listener, err = new(net.ListenConfig).Listen(ctx, "tcp", s.cfg.Listen); err != nil {
+		return fmt.Errorf("oam.listen: %w", err)
+	}
+	return nil
+}
+
+// Addr is the address that is bound.
+func (s *Server) Addr() string { return s.listener.Addr().String() }
+
+// Run serves until ctx ends.
+func (s *Server) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var group errgroup.Group
+	group.Go(func() error {
+		defer cancel()
+		if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
+	})
+	group.Go(func() error {
+		<-ctx.Done()
+		return s.http.Close()
+	})
+	return group.Wait()
+}
