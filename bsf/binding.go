@@ -91,9 +91,10 @@ func (b *PcfBinding) SamePcf(o *PcfBinding) bool {
 		slices.EqualFunc(b.PcfSmIpEndPoints, o.PcfSmIpEndPoints, tgpp.IpEndPoint.Equal)
 }
 
-// SameSlice reports whether both bindings are for one DNN and S-NSSAI.
+// SameSlice reports whether both bindings are for one DNN, by its network
+// identifier, and S-NSSAI.
 func (b *PcfBinding) SameSlice(o *PcfBinding) bool {
-	return b.Dnn.Match(o.Dnn) && b.Snssai.Equal(o.Snssai)
+	return b.Snssai.Equal(o.Snssai) && b.Dnn.SameNetwork(o.Dnn)
 }
 
 // SharesAddress reports whether a UE address of b, framed routes aside, is

@@ -40,6 +40,14 @@ func (d Dnn) Key() string {
 	return strings.ToLower(ni)
 }
 
+// SameNetwork reports whether d and o have the same network identifier,
+// whatever the case: whether their Keys are equal.
+func (d Dnn) SameNetwork(o Dnn) bool {
+	dn, _ := d.split()
+	on, _ := o.split()
+	return strings.EqualFold(dn, on)
+}
+
 // Match reports whether d and o may name the same data network: equal network
 // identifiers whatever the case, and equal operator identifiers when both
 // have one (TS 23.003 §9A).
