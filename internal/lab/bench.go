@@ -2,10 +2,288 @@ package lab
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"net/netip"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/pflag"
 )
 
-var ErrUsage = errors.New("usage")
+// ErrUsage is wrapped by errors about flags.
+var ErrUsage = errors.New("wrong usage")
 
-func Bench(ctx context.Context, args []string, stdout, stderr io.Writer) error { return nil }
+// options are the flags of bench.
+type options struct {
+	sbi       string
+	ops       []string
+	n         int
+	conns     int
+	inflight  int
+	rounds    int
+	preload   int
+	engine    string
+	dsn       string
+	reference bool
+	half      bool
+	json      bool
+	serveBare bool
+}
+
+// rounds is into how many turns a run is cut: target and reference alternate,
+// so that both see the same neighbours on the machine.
+const defaultRounds = 5
+
+// Bench is the subcommand bench.
+func Bench(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	o, err := parse(args, stdout)
+	if err != nil || o == nil {
+		return err
+	}
+	if o.serveBare {
+		return serveBare(ctx, stdout)
+	}
+	if o.engine == "postgres" {
+		return benchPostgres(ctx, o, stdout, stderr)
+	}
+	b := &bench{o: o, stdout: stdout, stderr: stderr}
+	defer b.stop()
+	return b.run(ctx)
+}
+
+func parse(args []string, stdout io.Writer) (*options, error) {
+	o := &options{}
+	f := pflag.NewFlagSet("bsfd bench", pflag.ContinueOnError)
+	f.SetOutput(io.Discard)
+	f.StringVar(&o.sbi, "sbi", "", "URL of a running bsfd, such as http://127.0.0.1:8000; one of its own otherwise")
+	f.StringSliceVar(&o.ops, "ops", []string{"register", "discover", "deregister"}, "operations, in this order")
+	f.IntVar(&o.n, "n", 100000, "requests for each operation")
+	f.IntVar(&o.conns, "conns", 4, "HTTP/2 connections")
+	f.IntVar(&o.inflight, "inflight", 64, "requests under way at once")
+	f.IntVar(&o.rounds, "rounds", defaultRounds, "turns in which target and reference alternate")
+	f.IntVar(&o.preload, "preload", 0, "bindings that are stored before bsfd starts (not with --sbi)")
+	f.StringVar(&o.engine, "engine", "embedded", "storage engine of its own bsfd: embedded or memory; postgres measures the engine itself")
+	f.StringVar(&o.dsn, "dsn", "", "an empty database for --engine postgres")
+	f.BoolVar(&o.reference, "reference", false, "measure a bare handler of the same HTTP stack in the same run")
+	f.BoolVar(&o.half, "half", false, "measure latencies at half the top rate, too")
+	f.BoolVar(&o.json, "json", false, "print one JSON object a line")
+	f.BoolVar(&o.serveBare, "serve-bare", false, "serve the reference and nothing else")
+	if err := f.Parse(args); err != nil {
+		if errors.Is(err, pflag.ErrHelp) {
+			_, err := fmt.Fprintf(stdout, "bsfd bench puts load on a bsfd.\n\n%s", f.FlagUsages())
+			return nil, err
+		}
+		return nil, fmt.Errorf("%w: %w", ErrUsage, err)
+	}
+	for _, op := range o.ops {
+		if op != "register" && op != "discover" && op != "deregister" {
+			return nil, fmt.Errorf("%w: --ops: unknown operation %q", ErrUsage, op)
+		}
+	}
+	switch {
+	case o.n < 1 || o.n > 100_000_000:
+		return nil, fmt.Errorf("%w: --n: must be 1 to 100000000", ErrUsage)
+	case o.conns < 1 || o.inflight < 1 || o.inflight > 10000 || o.rounds < 1:
+		return nil, fmt.Errorf("%w: --conns, --inflight and --rounds must be positive", ErrUsage)
+	case o.sbi != "" && o.preload > 0:
+		return nil, fmt.Errorf("%w: --preload: not together with --sbi", ErrUsage)
+	case o.engine != "embedded" && o.engine != "memory" && o.engine != "postgres":
+		return nil, fmt.Errorf("%w: --engine: must be embedded, memory or postgres", ErrUsage)
+	case o.engine == "postgres" && o.dsn == "":
+		return nil, fmt.Errorf("%w: --dsn: required for --engine postgres", ErrUsage)
+	}
+	return o, loopbackOnly(o.sbi)
+}
+
+// loopbackOnly refuses to put load on anything but this machine.
+func loopbackOnly(url string) error {
+	if url == "" {
+		return nil
+	}
+	host := strings.TrimPrefix(strings.TrimPrefix(url, "http://"), "https://")
+	host, _, _ = strings.Cut(host, "/")
+	a, err := netip.ParseAddrPort(strings.Replace(host, "localhost", "127.0.0.1", 1))
+	if err != nil || !a.Addr().IsLoopback() {
+		return fmt.Errorf("%w: --sbi: must be an address of the loopback interface with its port", ErrUsage)
+	}
+	return nil
+}
+
+// bench is one run of the subcommand.
+type bench struct {
+	o        *options
+	stdout   io.Writer
+	stderr   io.Writer
+	target   target
+	bare     target
+	children []*child
+	dir      string
+}
+
+// Row is one line of the result.
+type Row struct {
+	Op            string  `json:"op"`
+	Reference     string  `json:"reference,omitempty"`
+	N             int     `json:"n"`
+	Errors        int     `json:"errors"`
+	Rate          float64 `json:"rate"`
+	P50           int64   `json:"p50_us"`
+	P99           int64   `json:"p99_us"`
+	P999          int64   `json:"p999_us"`
+	ServerCPU     float64 `json:"server_cpu_us,omitempty"`
+	ReferenceRate float64 `json:"reference_rate,omitempty"`
+	ReferenceP99  int64   `json:"reference_p99_us,omitempty"`
+	ReferenceCPU  float64 `json:"reference_cpu_us,omitempty"`
+	Ratio         float64 `json:"ratio,omitempty"`
+}
+
+func (b *bench) run(ctx context.Context) error {
+	if err := b.start(ctx); err != nil {
+		return err
+	}
+	var rows []Row
+	c := newClient(load{conns: b.o.conns, inflight: b.o.inflight}, b.o.preload+b.o.n)
+	defer c.close()
+	for _, op := range b.o.ops {
+		row, err := b.measure(ctx, c, op)
+		if err != nil {
+			return err
+		}
+		rows = append(rows, row)
+		if b.o.half && op != "deregister" {
+			row, err := b.atHalf(ctx, op, row.Rate/2)
+			if err != nil {
+				return err
+			}
+			rows = append(rows, row)
+		}
+	}
+	if b.target.pid != 0 {
+		fmt.Fprintf(b.stderr, "resident memory of bsfd: %d MiB\n", residentMemory(b.target.pid)>>20)
+	}
+	return b.print(rows)
+}
+
+// measure runs one operation, target and reference in turns.
+func (b *bench) measure(ctx context.Context, c *client, op string) (Row, error) {
+	var got, ref result
+	per := b.o.n / b.o.rounds
+	for r := range b.o.rounds {
+		from := b.o.preload + r*per
+		to := from + per
+		if b.o.reference {
+			ref.add(c.run(ctx, b.bare, op, from, to))
+		}
+		got.add(c.run(ctx, b.target, op, from, to))
+		fmt.Fprintf(b.stderr, "\r%-12s round %d of %d, %.0f/s   ", op, r+1, b.o.rounds, got.rate())
+	}
+	fmt.Fprintln(b.stderr)
+	if err := errors.Join(got.firstErr, ref.firstErr); err != nil {
+		return Row{}, fmt.Errorf("%s: %d of %d requests failed, first: %w", op, got.errors, got.n, err)
+	}
+	return b.row(op, &got, &ref), nil
+}
+
+// atHalf measures latencies at a fixed rate, on bindings of its own for a
+// registration.
+func (b *bench) atHalf(ctx context.Context, op string, rate float64) (Row, error) {
+	n := min(b.o.n, int(rate*10))
+	c := newClient(load{conns: b.o.conns, inflight: b.o.inflight, rate: rate}, 1<<24)
+	defer c.close()
+	from := b.o.preload
+	if op == "register" {
+		from += b.o.n
+	}
+	got := c.run(ctx, b.target, op, from, from+n)
+	var ref result
+	if b.o.reference {
+		ref = c.run(ctx, b.bare, op, from, from+n)
+	}
+	if err := errors.Join(got.firstErr, ref.firstErr); err != nil {
+		return Row{}, err
+	}
+	return b.row(op+"@half", &got, &ref), nil
+}
+
+func (b *bench) row(op string, got, ref *result) Row {
+	r := Row{
+		Op: op, N: got.n, Errors: got.errors, Rate: got.rate(),
+		P50: got.quantile(.5).Microseconds(), P99: got.quantile(.99).Microseconds(), P999: got.quantile(.999).Microseconds(),
+		ServerCPU: float64(got.cpu.Microseconds()) / float64(got.n),
+	}
+	if b.o.reference {
+		r.Reference, r.ReferenceRate, r.Ratio = "bare", ref.rate(), got.rate()/ref.rate()
+		r.ReferenceP99 = ref.quantile(.99).Microseconds()
+		r.ReferenceCPU = float64(ref.cpu.Microseconds()) / float64(ref.n)
+	}
+	return r
+}
+
+func (b *bench) print(rows []Row) error { return printRows(b.stdout, rows, b.o.json) }
+
+func printRows(w io.Writer, rows []Row, asJSON bool) error {
+	if asJSON {
+		enc := json.NewEncoder(w)
+		for _, r := range rows {
+			if err := enc.Encode(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "op\tn\terrors\trate/s\tp50 µs\tp99 µs\tp99.9 µs\tCPU µs\treference\trate/s\tp99 µs\tCPU µs\tratio\t")
+	for _, r := range rows {
+		fmt.Fprintf(t, "%s\t%d\t%d\t%.0f\t%d\t%d\t%d\t%.1f\t%s\t%.0f\t%d\t%.1f\t%.2f\t\n", r.Op, r.N, r.Errors, r.Rate,
+			r.P50, r.P99, r.P999, r.ServerCPU, r.Reference, r.ReferenceRate, r.ReferenceP99, r.ReferenceCPU, r.Ratio)
+	}
+	return t.Flush()
+}
+
+// start brings up what is measured.
+func (b *bench) start(ctx context.Context) error {
+	if b.o.reference {
+		c, root, err := spawn(ctx, bareReady, "bench", "--serve-bare")
+		if err != nil {
+			return err
+		}
+		b.children = append(b.children, c)
+		b.bare = target{name: "bare", root: root, bare: true, pid: c.pid()}
+	}
+	if b.o.sbi != "" {
+		b.target = target{name: "bsfd", root: strings.TrimSuffix(b.o.sbi, "/")}
+		return nil
+	}
+	dir, err := os.MkdirTemp("", "bsfd-bench-")
+	if err != nil {
+		return err
+	}
+	b.dir = dir
+	if err := b.fill(ctx); err != nil {
+		return err
+	}
+	began := time.Now()
+	c, root, err := spawn(ctx, bsfdReady, "serve", "--storage.engine", b.o.engine, "--storage.dataDir", dir,
+		"--sbi.listen", "127.0.0.1:0", "--oam.listen", "127.0.0.1:0", "--log.level", "info")
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(b.stderr, "bsfd with %d bindings ready after %s\n", b.o.preload, time.Since(began).Round(time.Millisecond))
+	b.children = append(b.children, c)
+	b.target = target{name: "bsfd", root: root, pid: c.pid()}
+	return nil
+}
+
+func (b *bench) stop() {
+	for _, c := range b.children {
+		c.stop()
+	}
+	if b.dir != "" {
+		_ = os.RemoveAll(b.dir)
+	}
+}

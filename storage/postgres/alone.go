@@ -102,11 +102,18 @@ func removeAll(ctx context.Context, tx pgx.Tx, removals []bsf.Removal) error {
 	return nil
 }
 
+// errMoved is the error when a row went between the statement that read it and
+// the one that was to remove it. The transaction runs again.
+var errMoved = errors.New("another transaction removed the binding")
+
 func removeOne(ctx context.Context, tx pgx.Tx, id bsf.ID) error {
 	if _, err := tx.Exec(ctx, "DELETE FROM binding_route WHERE binding_id = $1", [16]byte(id)); err != nil {
 		return err
 	}
-	_, err := tx.Exec(ctx, "DELETE FROM pcf_binding WHERE id = $1", [16]byte(id))
+	tag, err := tx.Exec(ctx, "DELETE FROM pcf_binding WHERE id = $1", [16]byte(id))
+	if err == nil && tag.RowsAffected() == 0 {
+		return errMoved
+	}
 	return err
 }
 

@@ -185,7 +185,7 @@ func racing(err error) bool {
 	case codeUnique, codeSerialize, codeDeadlock:
 		return true
 	}
-	return false
+	return errors.Is(err, errMoved)
 }
 
 // failure maps an error of the database to those of package bsf. Connections
@@ -210,7 +210,7 @@ func (s *Store) failure(err error) error {
 	switch {
 	case err == nil, errors.Is(err, bsf.ErrNotFound):
 		return err
-	case errors.As(err, &dial), pgconn.SafeToRetry(err):
+	case errors.As(err, &dial), pgconn.SafeToRetry(err), errors.Is(err, errMoved):
 		return bsf.ErrUnavailable
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network):
 		return bsf.ErrTimeout
