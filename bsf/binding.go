@@ -123,27 +123,49 @@ func (b *PcfBinding) SharesAddress(o *PcfBinding) bool {
 // AddressKeys lists the keys under which the addresses of the UE are found,
 // framed routes aside.
 func (b *PcfBinding) AddressKeys(dst []Key) []Key {
-	if b.Ipv4Addr.IsValid() {
-		dst = append(dst, PrefixKey(netip.PrefixFrom(b.Ipv4Addr, 32)))
-	}
-	for p := range b.ipv6Addresses {
-		dst = append(dst, PrefixKey(p))
-	}
-	for m := range b.macAddresses {
-		dst = append(dst, MacKey(m))
-	}
+	b.addressKeys(func(k Key) bool { dst = append(dst, k); return true })
 	return dst
 }
 
 // RouteKeys lists the keys of the framed routes.
 func (b *PcfBinding) RouteKeys(dst []Key) []Key {
-	for _, p := range b.Ipv4FrameRouteList {
-		dst = append(dst, PrefixKey(p))
-	}
-	for _, p := range b.Ipv6FrameRouteList {
-		dst = append(dst, PrefixKey(p))
-	}
+	b.routeKeys(func(k Key) bool { dst = append(dst, k); return true })
 	return dst
+}
+
+// AllKeys yields the keys of the addresses and of the framed routes.
+func (b *PcfBinding) AllKeys(yield func(Key) bool) {
+	if b.addressKeys(yield) {
+		b.routeKeys(yield)
+	}
+}
+
+func (b *PcfBinding) addressKeys(yield func(Key) bool) bool {
+	if b.Ipv4Addr.IsValid() && !yield(PrefixKey(netip.PrefixFrom(b.Ipv4Addr, 32))) {
+		return false
+	}
+	for p := range b.ipv6Addresses {
+		if !yield(PrefixKey(p)) {
+			return false
+		}
+	}
+	for m := range b.macAddresses {
+		if !yield(MacKey(m)) {
+			return false
+		}
+	}
+	return true
+}
+
+func (b *PcfBinding) routeKeys(yield func(Key) bool) bool {
+	for _, list := range [...][]netip.Prefix{b.Ipv4FrameRouteList, b.Ipv6FrameRouteList} {
+		for _, p := range list {
+			if !yield(PrefixKey(p)) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 func (b *PcfBinding) ipv6Addresses(yield func(netip.Prefix) bool) {
@@ -168,10 +190,10 @@ func (b *PcfBinding) macAddresses(yield func(tgpp.MacAddr48) bool) {
 	}
 }
 
-// Visible returns the binding as a consumer that supports features f may see
-// it (TS 29.500 §6.6.2): attributes of other features are left out and
-// suppFeat is the common set.
-func (b PcfBinding) Visible(f tgpp.Features) PcfBinding {
+// Hide makes the binding what a consumer that supports features f may see of
+// it (TS 29.500 §6.6.2): attributes of other features are taken out and
+// suppFeat becomes the common set.
+func (b *PcfBinding) Hide(f tgpp.Features) {
 	if b.SuppFeat != nil {
 		common := *b.SuppFeat & f
 		b.SuppFeat = &common
@@ -182,7 +204,6 @@ func (b PcfBinding) Visible(f tgpp.Features) PcfBinding {
 	if f&(FeatureSamePcf|FeatureExtendedSamePcf) == 0 {
 		b.ParaCom = nil
 	}
-	return b
 }
 
 // Check reports the first rule of TS 29.521 §5.6.2.2 that the binding breaks,

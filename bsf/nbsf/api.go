@@ -3,9 +3,9 @@ package nbsf
 import (
 	"fmt"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -63,6 +63,7 @@ type API struct {
 	registry *bsf.Registry
 	errors   *sbi.Errors
 	decoders *decoders
+	calls    sync.Pool
 	mux      *chi.Mux
 	binding  []string // value of the 3gpp-Sbi-Binding header, or nil
 	log      zerolog.Logger
@@ -79,7 +80,8 @@ func New(cfg Config, registry *bsf.Registry, errs *sbi.Errors, log zerolog.Logge
 	}
 	a := &API{
 		cfg: cfg, registry: registry, errors: errs, decoders: newDecoders(),
-		log: log.With().Str("component", "nbsf").Logger(),
+		calls: sync.Pool{New: func() any { return new(call) }},
+		log:   log.With().Str("component", "nbsf").Logger(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "ocbsf_ingress_request_total", Help: "Requests, by operation.",
 		}, []string{"operation_type"}),
@@ -116,6 +118,9 @@ type operation struct {
 	handle func(*call) error
 	// missing is the condition for an unknown id.
 	missing *sbi.Condition
+
+	requests prometheus.Counter
+	latency  prometheus.Observer
 }
 
 func (a *API) routes() {
@@ -125,45 +130,49 @@ func (a *API) routes() {
 		a.errors.Write(w, r, sbi.Fail(sbi.NotImplemented, "unknown method"))
 	})
 	a.resource("/pcfBindings",
-		operation{http.MethodPost, "register", a.register, sbi.NotFound},
-		operation{http.MethodGet, "discover", a.discover, sbi.NotFound})
+		operation{method: http.MethodPost, name: "register", handle: a.register, missing: sbi.NotFound},
+		operation{method: http.MethodGet, name: "discover", handle: a.discover, missing: sbi.NotFound})
 	a.resource("/pcfBindings/{bindingId}",
-		operation{http.MethodPatch, "update", a.update, sbi.NotFound},
-		operation{http.MethodDelete, "deregister", a.deregister, sbi.NotFound})
+		operation{method: http.MethodPatch, name: "update", handle: a.update, missing: sbi.NotFound},
+		operation{method: http.MethodDelete, name: "deregister", handle: a.deregister, missing: sbi.NotFound})
 	a.resource("/pcf-ue-bindings",
-		operation{http.MethodPost, "ue_register", a.registerUe, sbi.NotFound},
-		operation{http.MethodGet, "ue_discover", a.discoverUe, sbi.NotFound})
+		operation{method: http.MethodPost, name: "ue_register", handle: a.registerUe, missing: sbi.NotFound},
+		operation{method: http.MethodGet, name: "ue_discover", handle: a.discoverUe, missing: sbi.NotFound})
 	a.resource("/pcf-ue-bindings/{bindingId}",
-		operation{http.MethodPatch, "ue_update", a.updateUe, sbi.NotFound},
-		operation{http.MethodDelete, "ue_deregister", a.deregisterUe, sbi.NotFound})
+		operation{method: http.MethodPatch, name: "ue_update", handle: a.updateUe, missing: sbi.NotFound},
+		operation{method: http.MethodDelete, name: "ue_deregister", handle: a.deregisterUe, missing: sbi.NotFound})
 	a.resource("/pcf-mbs-bindings",
-		operation{http.MethodPost, "mbs_register", a.registerMbs, sbi.NotFound},
-		operation{http.MethodGet, "mbs_discover", a.discoverMbs, sbi.NotFound})
+		operation{method: http.MethodPost, name: "mbs_register", handle: a.registerMbs, missing: sbi.NotFound},
+		operation{method: http.MethodGet, name: "mbs_discover", handle: a.discoverMbs, missing: sbi.NotFound})
 	a.resource("/pcf-mbs-bindings/{bindingId}",
-		operation{http.MethodPatch, "mbs_update", a.updateMbs, sbi.NotFound},
-		operation{http.MethodDelete, "mbs_deregister", a.deregisterMbs, sbi.NotFound})
+		operation{method: http.MethodPatch, name: "mbs_update", handle: a.updateMbs, missing: sbi.NotFound},
+		operation{method: http.MethodDelete, name: "mbs_deregister", handle: a.deregisterMbs, missing: sbi.NotFound})
 	a.resource("/subscriptions",
-		operation{http.MethodPost, "subscribe", a.subscribe, subscriptionNotFound})
+		operation{method: http.MethodPost, name: "subscribe", handle: a.subscribe, missing: subscriptionNotFound})
 	a.resource("/subscriptions/{subId}",
-		operation{http.MethodPut, "resubscribe", a.resubscribe, subscriptionNotFound},
-		operation{http.MethodDelete, "unsubscribe", a.unsubscribe, subscriptionNotFound})
+		operation{method: http.MethodPut, name: "resubscribe", handle: a.resubscribe, missing: subscriptionNotFound},
+		operation{method: http.MethodDelete, name: "unsubscribe", handle: a.unsubscribe, missing: subscriptionNotFound})
 }
 
 // resource routes a path to the operations of its methods; other methods get
 // 405 with Allow.
 func (a *API) resource(path string, operations ...operation) {
 	var methods []string
-	for _, op := range operations {
+	for i := range operations {
+		op := &operations[i]
 		methods = append(methods, op.method)
+		op.requests = a.requests.WithLabelValues(op.name)
+		op.latency = a.latency.WithLabelValues(op.name)
 	}
 	allow := strings.Join(methods, ", ")
 	a.mux.HandleFunc(BasePath+path, func(w http.ResponseWriter, r *http.Request) {
-		i := slices.IndexFunc(operations, func(op operation) bool { return op.method == r.Method })
-		if i < 0 {
-			a.errors.Write(w, r, sbi.Fail(sbi.MethodNotAllowed, "allowed: "+allow).With("Allow", allow))
-			return
+		for i := range operations {
+			if operations[i].method == r.Method {
+				a.serve(w, r, &operations[i])
+				return
+			}
 		}
-		a.serve(w, r, &operations[i])
+		a.errors.Write(w, r, sbi.Fail(sbi.MethodNotAllowed, "allowed: "+allow).With("Allow", allow))
 	})
 }
 
@@ -180,11 +189,16 @@ func (a *API) unknownPath(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// call is one request with what its operation answers.
+// call is one request with what its operation needs. Calls are used again:
+// requests run on fresh goroutines, and what is here costs their small stacks
+// nothing.
 type call struct {
 	w          http.ResponseWriter
 	r          *http.Request
 	d          *decoder
+	reg        bsf.Registration
+	query      bsf.Query
+	out        []byte
 	subscriber string
 }
 
@@ -192,19 +206,33 @@ type call struct {
 // ProblemDetails, and everything is counted.
 func (a *API) serve(w http.ResponseWriter, r *http.Request, op *operation) {
 	start := time.Now()
-	a.requests.WithLabelValues(op.name).Inc()
-	c := call{w: w, r: r}
-	err := a.admit(&c)
+	op.requests.Inc()
+	c := a.calls.Get().(*call)
+	c.w, c.r = w, r
+	err := a.admit(c)
 	if err == nil {
-		err = op.handle(&c)
+		err = op.handle(c)
 	}
+	if err != nil {
+		a.fail(c, op, err)
+	}
+	a.release(c)
+	op.latency.Observe(time.Since(start).Seconds())
+}
+
+// release gives a call back. Its strings may live on in the registry; nothing
+// of it is written to again but the buffer of the answer.
+func (a *API) release(c *call) {
+	const keep = 64 << 10
 	if c.d != nil {
 		a.decoders.put(c.d)
 	}
-	if err != nil {
-		a.fail(&c, op, err)
+	out := c.out[:0]
+	if cap(out) > keep {
+		out = nil
 	}
-	a.latency.WithLabelValues(op.name).Observe(time.Since(start).Seconds())
+	*c = call{out: out}
+	a.calls.Put(c)
 }
 
 func (a *API) admit(c *call) error {
@@ -246,7 +274,7 @@ func (a *API) body(c *call, mediaType string) error {
 }
 
 // decode reads the body as an object.
-func (a *API) decode(c *call, mediaType string, members func(*decoder) func(name []byte)) error {
+func (a *API) decode(c *call, mediaType string, members func(*decoder) func(name string)) error {
 	if err := a.body(c, mediaType); err != nil {
 		return err
 	}

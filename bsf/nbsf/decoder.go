@@ -3,12 +3,9 @@ package nbsf
 import (
 	"bytes"
 	"errors"
-	"io"
 	"strconv"
 	"strings"
 	"sync"
-
-	"github.com/go-json-experiment/json/jsontext"
 
 	"bsfd/web/sbi"
 )
@@ -25,16 +22,14 @@ const (
 // maxInvalidParams bounds how many wrong attributes one answer lists.
 const maxInvalidParams = 16
 
-// decoder reads one JSON text and collects what is wrong with it. Strings it
-// returns are parts of one copy of the text.
+// decoder reads the members of a resource from one JSON text and collects what
+// is wrong with them. Strings it returns are parts of the text.
 type decoder struct {
-	json  *jsontext.Decoder
+	scanner
 	in    bytes.Buffer
-	text  string
 	path  []step
 	bad   []sbi.InvalidParam
 	worst class
-	err   error // the text is not JSON, or not of the right shape
 }
 
 // step is one part of a JSON Pointer: a name or an index.
@@ -47,9 +42,7 @@ type step struct {
 type decoders struct{ pool sync.Pool }
 
 func newDecoders() *decoders {
-	return &decoders{sync.Pool{New: func() any {
-		return &decoder{json: jsontext.NewDecoder(&bytes.Buffer{})}
-	}}}
+	return &decoders{sync.Pool{New: func() any { return new(decoder) }}}
 }
 
 func (p *decoders) get() *decoder { return p.pool.Get().(*decoder) }
@@ -60,29 +53,28 @@ func (p *decoders) put(d *decoder) {
 		return
 	}
 	d.in.Reset()
-	d.text, d.path, d.bad, d.err, d.worst = "", d.path[:0], nil, nil, optional
+	d.scanner = scanner{names: d.names[:0]}
+	d.path, d.bad, d.worst = d.path[:0], nil, optional
 	p.pool.Put(d)
 }
 
 // decode reads the object in d.in, member by member, and returns what is wrong
 // with it.
-func (d *decoder) decode(member func(name []byte)) *sbi.Problem {
+func (d *decoder) decode(member func(name string)) *sbi.Problem {
 	d.text = d.in.String()
-	d.json.Reset(&d.in)
-	if d.json.PeekKind() != '{' {
-		if _, err := d.json.ReadValue(); err != nil {
-			return sbi.Fail(sbi.InvalidMsgFormat, syntaxText(err))
-		}
-		return sbi.Fail(sbi.InvalidMsgFormat, "the body must be a JSON object")
-	}
-	d.object(member)
-	if d.err == nil {
-		if _, err := d.json.ReadToken(); !errors.Is(err, io.EOF) {
-			d.err = errors.New("data after the JSON object")
+	switch d.next() {
+	case 0:
+		d.err = errEmpty
+	case '{':
+		d.object(member)
+		d.end()
+	default:
+		if d.skip(); d.err == nil {
+			d.err = errors.New("the body must be a JSON object")
 		}
 	}
 	if d.err != nil {
-		return sbi.Fail(sbi.InvalidMsgFormat, syntaxText(d.err))
+		return sbi.Fail(sbi.InvalidMsgFormat, d.err.Error())
 	}
 	if len(d.bad) == 0 {
 		return nil
@@ -94,76 +86,47 @@ func (d *decoder) decode(member func(name []byte)) *sbi.Problem {
 	return &sbi.Problem{Condition: condition, Detail: d.bad[0].Param + ": " + d.bad[0].Reason, InvalidParams: d.bad}
 }
 
-func syntaxText(err error) string {
-	if errors.Is(err, io.EOF) {
-		return "the body is empty"
-	}
-	return strings.TrimPrefix(err.Error(), "jsontext: ")
-}
-
-// object reads an object whose opening brace is next.
-func (d *decoder) object(member func(name []byte)) {
-	if !d.token() {
-		return
-	}
-	for d.err == nil && d.json.PeekKind() != '}' {
-		name, ok := d.value()
-		if !ok {
-			return
-		}
-		name = name[1 : len(name)-1]
-		if bytes.IndexByte(name, '\\') >= 0 {
-			s, _ := jsontext.AppendUnquote(nil, append(append([]byte{'"'}, name...), '"'))
-			name = s
-		}
-		member(name)
-	}
-	d.token()
-}
-
-// array reads the elements of an array, or notes that the value is none or
-// that it is empty.
-func (d *decoder) array(name string, c class, element func()) {
+// list reads the elements of an array, or notes that the value is none or that
+// it is empty.
+func (d *decoder) list(name string, c class, element func()) {
 	if !d.kind(name, c, '[', "must be an array") {
 		return
 	}
-	d.token()
-	d.path = append(d.path, step{name: name})
+	d.path = append(d.path, step{name: name}, step{})
 	i := 0
-	for ; d.err == nil && d.json.PeekKind() != ']'; i++ {
-		d.path = append(d.path, step{index: i})
+	d.array(func() {
+		d.path[len(d.path)-1].index = i
+		i++
 		element()
-		d.path = d.path[:len(d.path)-1]
-	}
-	d.path = d.path[:len(d.path)-1]
-	d.token()
+	})
+	d.path = d.path[:len(d.path)-2]
 	if i == 0 && d.err == nil {
 		d.reject(name, c, "must not be empty")
 	}
 }
 
 // nested reads an object that is a member or, with an empty name, an element.
-func (d *decoder) nested(name string, c class, member func(name []byte)) bool {
+func (d *decoder) nested(name string, c class, member func(name string)) bool {
 	if !d.kind(name, c, '{', "must be an object") {
 		return false
 	}
-	if name != "" {
-		d.path = append(d.path, step{name: name})
-		defer func() { d.path = d.path[:len(d.path)-1] }()
+	if name == "" {
+		d.object(member)
+		return d.err == nil
 	}
+	d.path = append(d.path, step{name: name})
 	d.object(member)
+	d.path = d.path[:len(d.path)-1]
 	return d.err == nil
 }
 
-// kind reports whether a value of the kind is next; another is skipped and
-// rejected.
-func (d *decoder) kind(name string, c class, k jsontext.Kind, reason string) bool {
-	got := d.json.PeekKind()
-	if got == k {
+// kind reports whether a value that begins with first is next; another is
+// skipped and rejected.
+func (d *decoder) kind(name string, c class, first byte, reason string) bool {
+	if d.next() == first {
 		return true
 	}
-	d.skip()
-	if d.err == nil {
+	if d.skip(); d.err == nil {
 		d.reject(name, c, reason)
 	}
 	return false
@@ -171,71 +134,42 @@ func (d *decoder) kind(name string, c class, k jsontext.Kind, reason string) boo
 
 // null reads a null if that is next.
 func (d *decoder) null() bool {
-	if d.json.PeekKind() != 'n' {
+	if d.next() != 'n' {
 		return false
 	}
-	return d.token()
-}
-
-func (d *decoder) token() bool {
-	if d.err == nil {
-		_, d.err = d.json.ReadToken()
-	}
+	d.literal("null")
 	return d.err == nil
 }
 
-func (d *decoder) value() ([]byte, bool) {
-	if d.err != nil {
-		return nil, false
-	}
-	v, err := d.json.ReadValue()
-	d.err = err
-	return v, err == nil
-}
-
-func (d *decoder) skip() {
-	if d.err == nil {
-		d.err = d.json.SkipValue()
-	}
-}
-
-// str reads a string.
-func (d *decoder) str(name string, c class) (string, bool) {
+// string reads a string member.
+func (d *decoder) string(name string, c class) (string, bool) {
 	if !d.kind(name, c, '"', "must be a string") {
 		return "", false
 	}
-	raw, ok := d.value()
-	if !ok {
-		return "", false
-	}
-	if bytes.IndexByte(raw, '\\') >= 0 {
-		s, err := jsontext.AppendUnquote(nil, raw)
-		if err != nil {
-			d.reject(name, c, "must be a string")
-			return "", false
-		}
-		return string(s), true
-	}
-	end := int(d.json.InputOffset())
-	return d.text[end-len(raw)+1 : end-1], true
+	s := d.str()
+	return s, d.err == nil
 }
 
 // integer reads a whole number of 0 to limit.
 func (d *decoder) integer(name string, c class, limit uint64) (uint64, bool) {
-	reason := "must be a whole number of 0 to " + strconv.FormatUint(limit, 10)
-	if !d.kind(name, c, '0', reason) {
+	if first := d.next(); first != '-' && (first < '0' || first > '9') {
+		d.kind(name, c, 'd', wholeNumber(limit))
 		return 0, false
 	}
-	raw, ok := d.value()
-	if !ok {
+	raw := d.number()
+	if d.err != nil {
 		return 0, false
 	}
-	v, err := strconv.ParseUint(string(raw), 10, 64)
+	v, err := strconv.ParseUint(raw, 10, 64)
 	if err != nil || v > limit {
-		d.reject(name, c, reason)
+		d.reject(name, c, wholeNumber(limit))
 		return 0, false
 	}
 	return v, true
+}
+
+func wholeNumber(limit uint64) string {
+	return "must be a whole number of 0 to " + strconv.FormatUint(limit, 10)
 }
 
 // reject notes a wrong member of the value at the current path.
@@ -268,7 +202,7 @@ func (d *decoder) pointer(name string) string {
 
 // text reads a string by a parser into dst.
 func text[T any](d *decoder, name string, c class, dst *T, parse func(string) (T, error)) {
-	s, ok := d.str(name, c)
+	s, ok := d.string(name, c)
 	if !ok {
 		return
 	}
@@ -283,7 +217,7 @@ func text[T any](d *decoder, name string, c class, dst *T, parse func(string) (T
 // texts reads an array of strings by a parser into dst.
 func texts[T any](d *decoder, name string, c class, dst *[]T, parse func(string) (T, error)) {
 	var list []T
-	d.array(name, c, func() {
+	d.list(name, c, func() {
 		var v T
 		text(d, "", c, &v, parse)
 		list = append(list, v)

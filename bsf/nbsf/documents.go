@@ -10,7 +10,7 @@ import (
 // registerUe handles POST /pcf-ue-bindings (TS 29.521 §4.2.2.3).
 func (a *API) registerUe(c *call) error {
 	var b bsf.PcfForUeBinding
-	err := a.decode(c, typeJSON, func(d *decoder) func([]byte) { return d.pcfForUeBinding(&b) })
+	err := a.decode(c, typeJSON, func(d *decoder) func(string) { return d.pcfForUeBinding(&b) })
 	c.subscriber = subscriber(b.Supi, b.Gpsi)
 	if err != nil {
 		return err
@@ -54,7 +54,7 @@ func appendElement(dst []byte, i int, v interface{ AppendJSON([]byte) []byte }) 
 // updateUe handles PATCH /pcf-ue-bindings/{bindingId} (TS 29.521 §4.2.5.3).
 func (a *API) updateUe(c *call) error {
 	var patch pcfPatch
-	err := a.decode(c, typeMergePatch, func(d *decoder) func([]byte) {
+	err := a.decode(c, typeMergePatch, func(d *decoder) func(string) {
 		return d.pcfPatch(&patch, "pcfForUeFqdn", "pcfForUeIpEndPoints")
 	})
 	if err != nil {
@@ -91,7 +91,7 @@ func (a *API) deregisterUe(c *call) error {
 // registerMbs handles POST /pcf-mbs-bindings (TS 29.521 §4.2.2.4).
 func (a *API) registerMbs(c *call) error {
 	var b bsf.PcfMbsBinding
-	if err := a.decode(c, typeJSON, func(d *decoder) func([]byte) { return d.pcfMbsBinding(&b) }); err != nil {
+	if err := a.decode(c, typeJSON, func(d *decoder) func(string) { return d.pcfMbsBinding(&b) }); err != nil {
 		return err
 	}
 	id, err := a.registry.RegisterMbs(c.r.Context(), &b)
@@ -124,7 +124,7 @@ func (a *API) discoverMbs(c *call) error {
 // updateMbs handles PATCH /pcf-mbs-bindings/{bindingId} (TS 29.521 §4.2.5.4).
 func (a *API) updateMbs(c *call) error {
 	var patch pcfPatch
-	err := a.decode(c, typeMergePatch, func(d *decoder) func([]byte) {
+	err := a.decode(c, typeMergePatch, func(d *decoder) func(string) {
 		return d.pcfPatch(&patch, "pcfFqdn", "pcfIpEndPoints")
 	})
 	if err != nil {
@@ -178,7 +178,7 @@ func (a *API) subscribe(c *call) error {
 
 func (a *API) subscription(c *call) (*bsf.Subscription, error) {
 	var s bsf.Subscription
-	err := a.decode(c, typeJSON, func(d *decoder) func([]byte) { return d.subscription(&s) })
+	err := a.decode(c, typeJSON, func(d *decoder) func(string) { return d.subscription(&s) })
 	c.subscriber = subscriber(s.Supi, s.Gpsi)
 	return &s, err
 }

@@ -29,9 +29,9 @@ func set[T any](p *bindingPatch, d *decoder, nullable bool, field func(*bsf.PcfB
 	p.changes = append(p.changes, func(b *bsf.PcfBinding) { *field(b) = v })
 }
 
-func (d *decoder) pcfBindingPatch(p *bindingPatch) func(name []byte) {
-	return func(name []byte) {
-		switch string(name) {
+func (d *decoder) pcfBindingPatch(p *bindingPatch) func(name string) {
+	return func(name string) {
+		switch name {
 		case "ipv4Addr":
 			set(p, d, true, func(b *bsf.PcfBinding) *ipv4 { return &b.Ipv4Addr },
 				func(v *ipv4) { text(d, "ipv4Addr", mandatory, v, tgpp.ParseIpv4Addr) })
@@ -82,9 +82,9 @@ type pcfPatch struct {
 	pcfID     tgpp.NfInstanceId
 }
 
-func (d *decoder) pcfPatch(p *pcfPatch, fqdn, endPoints string) func(name []byte) {
-	return func(name []byte) {
-		switch string(name) {
+func (d *decoder) pcfPatch(p *pcfPatch, fqdn, endPoints string) func(name string) {
+	return func(name string) {
+		switch name {
 		case fqdn:
 			text(d, fqdn, mandatory, &p.fqdn, tgpp.ParseFqdn)
 		case endPoints:

@@ -11,9 +11,10 @@ import (
 
 // register handles POST /pcfBindings (TS 29.521 §4.2.2.2).
 func (a *API) register(c *call) error {
-	reg := bsf.Registration{Binding: bsf.NewPcfBinding()}
+	reg := &c.reg
+	reg.Binding = bsf.NewPcfBinding()
 	b := &reg.Binding
-	err := a.decode(c, typeJSON, func(d *decoder) func([]byte) { return d.pcfBinding(b, &reg.NotificationURL) })
+	err := a.decode(c, typeJSON, func(d *decoder) func(string) { return d.pcfBinding(b, &reg.NotificationURL) })
 	c.subscriber = subscriber(b.Supi, b.Gpsi)
 	if err != nil {
 		return err
@@ -29,22 +30,24 @@ func (a *API) register(c *call) error {
 		}
 		reg.Cookie = cookie[0]
 	}
-	rec, err := a.registry.Register(c.r.Context(), &reg)
+	rec, err := a.registry.Register(c.r.Context(), reg)
 	if err != nil {
 		return err
 	}
-	a.created(c, "register", "pcfBindings", rec.ID, rec.Binding.AppendJSON(make([]byte, 0, 512)))
+	c.out = rec.Binding.AppendJSON(c.out)
+	a.created(c, "register", "pcfBindings", rec.ID, c.out)
 	return nil
 }
 
 // discover handles GET /pcfBindings (TS 29.521 §4.2.4.2).
 func (a *API) discover(c *call) error {
-	q, features, p := a.discoverQuery(c.r.URL.RawQuery)
+	q := &c.query
+	features, p := a.discoverQuery(c.r.URL.RawQuery, q)
 	c.subscriber = subscriber(q.Supi, q.Gpsi)
 	if p != nil {
 		return p
 	}
-	rec, err := a.registry.Discover(c.r.Context(), &q)
+	rec, err := a.registry.Discover(c.r.Context(), q)
 	if errors.Is(err, bsf.ErrNotFound) {
 		a.answer(c, "discover", http.StatusNoContent, nil)
 		return nil
@@ -52,19 +55,18 @@ func (a *API) discover(c *call) error {
 	if err != nil {
 		return err
 	}
-	b := &rec.Binding
 	if features != nil {
-		visible := b.Visible(*features)
-		b = &visible
+		rec.Binding.Hide(*features)
 	}
-	a.answer(c, "discover", http.StatusOK, b.AppendJSON(make([]byte, 0, 512)))
+	c.out = rec.Binding.AppendJSON(c.out)
+	a.answer(c, "discover", http.StatusOK, c.out)
 	return nil
 }
 
 // update handles PATCH /pcfBindings/{bindingId} (TS 29.521 §4.2.5.2).
 func (a *API) update(c *call) error {
 	var patch bindingPatch
-	if err := a.decode(c, typeMergePatch, func(d *decoder) func([]byte) { return d.pcfBindingPatch(&patch) }); err != nil {
+	if err := a.decode(c, typeMergePatch, func(d *decoder) func(string) { return d.pcfBindingPatch(&patch) }); err != nil {
 		return err
 	}
 	id, err := id(c, "bindingId")

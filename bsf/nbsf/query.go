@@ -52,8 +52,8 @@ func read[T any](p param, c *sbi.Condition, dst *T, parse func(string) (T, error
 
 // discoverQuery reads the parameters of GET /pcfBindings (TS 29.521
 // §5.3.2.3.2). features is nil without supp-feat.
-func (a *API) discoverQuery(raw string) (q bsf.Query, features *tgpp.Features, problem *sbi.Problem) {
-	var buf [10]param
+func (a *API) discoverQuery(raw string, q *bsf.Query) (features *tgpp.Features, problem *sbi.Problem) {
+	var buf [3]param
 	list, problem := params(raw, buf[:0])
 	for _, p := range list {
 		switch p.name {
@@ -71,7 +71,7 @@ func (a *API) discoverQuery(raw string) (q bsf.Query, features *tgpp.Features, p
 			problem = read(p, sbi.OptionalQueryIncorrect, &q.Gpsi, tgpp.ParseGpsi)
 		case "snssai":
 			q.Snssai = &tgpp.Snssai{}
-			problem = a.object(p, sbi.OptionalQueryIncorrect, func(d *decoder) func([]byte) {
+			problem = a.object(p, sbi.OptionalQueryIncorrect, func(d *decoder) func(string) {
 				return d.only("snssai", func() { d.snssai("snssai", optional, q.Snssai) })
 			})
 		case "ipDomain":
@@ -83,11 +83,11 @@ func (a *API) discoverQuery(raw string) (q bsf.Query, features *tgpp.Features, p
 			problem = sbi.FailParam(sbi.InvalidQueryParam, "query "+p.name, "not defined")
 		}
 		if problem != nil {
-			return q, nil, problem
+			return nil, problem
 		}
 	}
 	if problem != nil {
-		return q, nil, problem
+		return nil, problem
 	}
 	hasIP := q.Ipv4Addr.IsValid() || q.Ipv6.IsValid()
 	switch {
@@ -99,13 +99,13 @@ func (a *API) discoverQuery(raw string) (q bsf.Query, features *tgpp.Features, p
 			problem.InvalidParams = append(problem.InvalidParams, sbi.InvalidParam{Param: "query " + name, Reason: "missing"})
 		}
 	}
-	return q, features, problem
+	return features, problem
 }
 
 // object reads a parameter whose value is JSON (TS 29.501 §5.3.13) with the
 // decoder of bodies. The value is wrapped, so that the decoder sees an object
 // with the parameter as its member.
-func (a *API) object(p param, c *sbi.Condition, members func(*decoder) func([]byte)) *sbi.Problem {
+func (a *API) object(p param, c *sbi.Condition, members func(*decoder) func(string)) *sbi.Problem {
 	d := a.decoders.get()
 	defer a.decoders.put(d)
 	d.in.WriteString(`{"` + p.name + `":`)
@@ -119,9 +119,9 @@ func (a *API) object(p param, c *sbi.Condition, members func(*decoder) func([]by
 
 // only reads the one member of that name. Another can be there only because
 // the value of the parameter closed the object and went on.
-func (d *decoder) only(name string, read func()) func([]byte) {
-	return func(got []byte) {
-		if string(got) == name {
+func (d *decoder) only(name string, read func()) func(string) {
+	return func(got string) {
+		if got == name {
 			read()
 			return
 		}
@@ -162,8 +162,8 @@ func (a *API) mbsQuery(raw string) (session *tgpp.MbsSessionId, features *tgpp.F
 		switch p.name {
 		case "mbs-session-id":
 			var b bsf.PcfMbsBinding
-			problem = a.object(param{"mbsSessionId", p.value}, sbi.MandatoryQueryIncorrect, func(d *decoder) func([]byte) {
-				return d.only("mbsSessionId", func() { d.pcfMbsBinding(&b)([]byte("mbsSessionId")) })
+			problem = a.object(param{"mbsSessionId", p.value}, sbi.MandatoryQueryIncorrect, func(d *decoder) func(string) {
+				return d.only("mbsSessionId", func() { d.pcfMbsBinding(&b)("mbsSessionId") })
 			})
 			if problem != nil {
 				problem.InvalidParams[0].Param = "query mbs-session-id"

@@ -11,9 +11,9 @@ import (
 
 // decodePcfBinding reads a PcfBinding (TS 29.521 §5.6.2.2) and the URL for
 // audits that a vendor-specific attribute may hold.
-func (d *decoder) pcfBinding(b *bsf.PcfBinding, notificationURL *string) func(name []byte) {
-	return func(name []byte) {
-		switch string(name) {
+func (d *decoder) pcfBinding(b *bsf.PcfBinding, notificationURL *string) func(name string) {
+	return func(name string) {
+		switch name {
 		case "supi":
 			text(d, "supi", optional, &b.Supi, tgpp.ParseSupi)
 		case "gpsi":
@@ -70,18 +70,18 @@ func (d *decoder) pcfBinding(b *bsf.PcfBinding, notificationURL *string) func(na
 
 // unknown skips an attribute of a later release (TS 29.500 §6.6.1), but keeps
 // the audit URL of "vendorSpecific-<six digits>".
-func (d *decoder) unknown(name []byte, notificationURL *string) {
+func (d *decoder) unknown(name string, notificationURL *string) {
 	const prefix = "vendorSpecific-"
-	if notificationURL == nil || !strings.HasPrefix(string(name), prefix) || d.json.PeekKind() != '{' {
+	if notificationURL == nil || !strings.HasPrefix(name, prefix) || d.next() != '{' {
 		d.skip()
 		return
 	}
-	d.object(func(name []byte) {
-		if string(name) != "notificationUrl" || d.json.PeekKind() != '"' {
+	d.object(func(name string) {
+		if name != "notificationUrl" || d.next() != '"' {
 			d.skip()
 			return
 		}
-		if s, ok := d.str("notificationUrl", optional); ok {
+		if s, ok := d.string("notificationUrl", optional); ok {
 			if u, err := parseHTTPURI(s); err == nil {
 				*notificationURL = u
 			}
@@ -92,8 +92,8 @@ func (d *decoder) unknown(name []byte, notificationURL *string) {
 func (d *decoder) snssai(name string, c class, dst *tgpp.Snssai) {
 	var v tgpp.Snssai
 	hasSst := false
-	ok := d.nested(name, c, func(member []byte) {
-		switch string(member) {
+	ok := d.nested(name, c, func(member string) {
+		switch member {
 		case "sst":
 			var n uint64
 			if n, hasSst = d.integer("sst", c, 255); hasSst {
@@ -126,8 +126,8 @@ func (d *decoder) features(dst **tgpp.Features) {
 
 func (d *decoder) paraCom(b *bsf.PcfBinding) {
 	p := &bsf.ParameterCombination{}
-	if d.nested("paraCom", optional, func(member []byte) {
-		switch string(member) {
+	if d.nested("paraCom", optional, func(member string) {
+		switch member {
 		case "supi":
 			text(d, "supi", optional, &p.Supi, tgpp.ParseSupi)
 		case "dnn":
@@ -145,10 +145,10 @@ func (d *decoder) paraCom(b *bsf.PcfBinding) {
 
 func (d *decoder) endPoints(name string, c class, dst *[]tgpp.IpEndPoint) {
 	var list []tgpp.IpEndPoint
-	d.array(name, c, func() {
+	d.list(name, c, func() {
 		var e tgpp.IpEndPoint
-		d.nested("", c, func(member []byte) {
-			switch string(member) {
+		d.nested("", c, func(member string) {
+			switch member {
 			case "ipv4Address":
 				text(d, "ipv4Address", c, &e.Ipv4Address, tgpp.ParseIpv4Addr)
 			case "ipv6Address":
@@ -172,9 +172,9 @@ func (d *decoder) endPoints(name string, c class, dst *[]tgpp.IpEndPoint) {
 	*dst = list
 }
 
-func (d *decoder) pcfForUeBinding(b *bsf.PcfForUeBinding) func(name []byte) {
-	return func(name []byte) {
-		switch string(name) {
+func (d *decoder) pcfForUeBinding(b *bsf.PcfForUeBinding) func(name string) {
+	return func(name string) {
+		switch name {
 		case "supi":
 			text(d, "supi", mandatory, &b.Supi, tgpp.ParseSupi)
 		case "gpsi":
@@ -197,9 +197,9 @@ func (d *decoder) pcfForUeBinding(b *bsf.PcfForUeBinding) func(name []byte) {
 	}
 }
 
-func (d *decoder) pcfMbsBinding(b *bsf.PcfMbsBinding) func(name []byte) {
-	return func(name []byte) {
-		switch string(name) {
+func (d *decoder) pcfMbsBinding(b *bsf.PcfMbsBinding) func(name string) {
+	return func(name string) {
+		switch name {
 		case "mbsSessionId":
 			b.MbsSessionId = &tgpp.MbsSessionId{}
 			d.nested("mbsSessionId", mandatory, d.mbsSessionId(b.MbsSessionId))
@@ -226,9 +226,9 @@ func (d *decoder) pcfMbsBinding(b *bsf.PcfMbsBinding) func(name []byte) {
 	}
 }
 
-func (d *decoder) mbsSessionId(m *tgpp.MbsSessionId) func(name []byte) {
-	return func(name []byte) {
-		switch string(name) {
+func (d *decoder) mbsSessionId(m *tgpp.MbsSessionId) func(name string) {
+	return func(name string) {
+		switch name {
 		case "tmgi":
 			m.Tmgi = &tgpp.Tmgi{}
 			d.nested("tmgi", mandatory, d.tmgi(m.Tmgi))
@@ -236,8 +236,8 @@ func (d *decoder) mbsSessionId(m *tgpp.MbsSessionId) func(name []byte) {
 			d.require("tmgi", "plmnId", m.Tmgi.PlmnId.Mcc != "")
 		case "ssm":
 			m.Ssm = &tgpp.Ssm{}
-			d.nested("ssm", mandatory, func(name []byte) {
-				switch string(name) {
+			d.nested("ssm", mandatory, func(name string) {
+				switch name {
 				case "sourceIpAddr":
 					d.ipAddr("sourceIpAddr", &m.Ssm.SourceIpAddr)
 				case "destIpAddr":
@@ -266,14 +266,14 @@ func (d *decoder) require(object, member string, present bool) {
 	}
 }
 
-func (d *decoder) tmgi(t *tgpp.Tmgi) func(name []byte) {
-	return func(name []byte) {
-		switch string(name) {
+func (d *decoder) tmgi(t *tgpp.Tmgi) func(name string) {
+	return func(name string) {
+		switch name {
 		case "mbsServiceId":
 			text(d, "mbsServiceId", mandatory, &t.MbsServiceId, tgpp.ParseMbsServiceId)
 		case "plmnId":
-			if d.nested("plmnId", mandatory, func(name []byte) {
-				switch string(name) {
+			if d.nested("plmnId", mandatory, func(name string) {
+				switch name {
 				case "mcc":
 					text(d, "mcc", mandatory, &t.PlmnId.Mcc, parseAny)
 				case "mnc":
@@ -294,9 +294,9 @@ func (d *decoder) tmgi(t *tgpp.Tmgi) func(name []byte) {
 
 func (d *decoder) ipAddr(name string, a *tgpp.IpAddr) {
 	n := 0
-	ok := d.nested(name, mandatory, func(member []byte) {
+	ok := d.nested(name, mandatory, func(member string) {
 		n++
-		switch string(member) {
+		switch member {
 		case "ipv4Addr":
 			text(d, "ipv4Addr", mandatory, &a.Ipv4Addr, tgpp.ParseIpv4Addr)
 		case "ipv6Addr":
@@ -313,9 +313,9 @@ func (d *decoder) ipAddr(name string, a *tgpp.IpAddr) {
 	}
 }
 
-func (d *decoder) subscription(s *bsf.Subscription) func(name []byte) {
-	return func(name []byte) {
-		switch string(name) {
+func (d *decoder) subscription(s *bsf.Subscription) func(name string) {
+	return func(name string) {
+		switch name {
 		case "events":
 			texts(d, "events", mandatory, &s.Events, parseExtensible)
 		case "notifUri":
@@ -330,7 +330,7 @@ func (d *decoder) subscription(s *bsf.Subscription) func(name []byte) {
 			s.SnssaiDnnPairs = &bsf.SnssaiDnnPair{}
 			d.pair("snssaiDnnPairs", mandatory, s.SnssaiDnnPairs)
 		case "addSnssaiDnnPairs":
-			d.array("addSnssaiDnnPairs", optional, func() {
+			d.list("addSnssaiDnnPairs", optional, func() {
 				var p bsf.SnssaiDnnPair
 				d.pair("", optional, &p)
 				s.AddSnssaiDnnPairs = append(s.AddSnssaiDnnPairs, p)
@@ -345,8 +345,8 @@ func (d *decoder) subscription(s *bsf.Subscription) func(name []byte) {
 
 func (d *decoder) pair(name string, c class, p *bsf.SnssaiDnnPair) {
 	hasDnn, hasSnssai := false, false
-	if !d.nested(name, c, func(member []byte) {
-		switch string(member) {
+	if !d.nested(name, c, func(member string) {
+		switch member {
 		case "dnn":
 			hasDnn = true
 			text(d, "dnn", c, &p.Dnn, tgpp.ParseDnn)

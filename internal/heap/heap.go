@@ -11,15 +11,18 @@ import (
 )
 
 const (
-	// maxPercent is the growth of a small heap. Beyond 400 there is little
-	// left to gain.
+	// minGrowth is what even the smallest heap may grow by.
+	minGrowth = 128 << 20
+	// maxPercent bounds the growth of a heap beyond that. More than 400 gains
+	// little.
 	maxPercent = 400
 	minPercent = 10
 	interval   = time.Second
 )
 
 // Tune adjusts GOGC to the live heap until ctx ends: the heap grows by
-// headroom bytes between two collections, at most by maxPercent.
+// headroom bytes between two collections, at most to five times its size unless
+// it is small.
 func Tune(ctx context.Context, headroom int) error {
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	t := time.NewTicker(interval)
@@ -41,8 +44,7 @@ func Tune(ctx context.Context, headroom int) error {
 }
 
 func percent(live uint64, headroom int) int {
-	if live == 0 {
-		return maxPercent
-	}
-	return int(min(max(uint64(headroom)*100/live, minPercent), maxPercent))
+	live = max(live, 1<<20)
+	growth := max(min(uint64(headroom), live*maxPercent/100), minGrowth)
+	return max(int(growth*100/live), minPercent)
 }

@@ -8,7 +8,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
-	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,12 +33,12 @@ type load struct {
 // client drives one operation over bindings 0..n-1 of a target.
 type client struct {
 	load
-	conns     []*http.Client
-	locations []string // of bindings, by number, once registered
+	conns []*http.Client
+	ids   []string // of bindings, by number, once registered
 }
 
 func newClient(l load, n int) *client {
-	c := &client{load: l, locations: make([]string, n)}
+	c := &client{load: l, ids: make([]string, n)}
 	for range l.conns {
 		t := &http.Transport{Protocols: new(http.Protocols), MaxConnsPerHost: 1}
 		t.Protocols.SetUnencryptedHTTP2(true)
@@ -136,9 +136,6 @@ func (c *client) run(ctx context.Context, t target, op string, from, to int) res
 	return out
 }
 
-// replySize is the size of a typical representation.
-var replySize = len(body(nil, 1))
-
 func (c *client) do(ctx context.Context, h *http.Client, t target, op string, i int, buf *bytes.Buffer) error {
 	method, path, want := "", "", 0
 	buf.Reset()
@@ -151,16 +148,9 @@ func (c *client) do(ctx context.Context, h *http.Client, t target, op string, i 
 	case "deregister":
 		method, want = http.MethodDelete, http.StatusNoContent
 	}
-	url := t.root + "/nbsf-management/v1" + path
-	switch {
-	case t.bare:
-		size := replySize
-		if want == http.StatusNoContent {
-			size = 0
-		}
-		url = t.root + "/bare/" + strconv.Itoa(want) + "/" + strconv.Itoa(size)
-	case op == "deregister":
-		url = c.locations[i]
+	url := t.root + apiPath + path
+	if op == "deregister" {
+		url = t.root + apiPath + "/pcfBindings/" + c.ids[i]
 	}
 	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(buf.Bytes()))
 	if err != nil {
@@ -181,7 +171,8 @@ func (c *client) do(ctx context.Context, h *http.Client, t target, op string, i 
 		return fmt.Errorf("%s answered %d, not %d", op, resp.StatusCode, want)
 	}
 	if op == "register" && !t.bare {
-		c.locations[i] = resp.Header.Get("Location")
+		location := resp.Header.Get("Location")
+		c.ids[i] = location[strings.LastIndexByte(location, '/')+1:]
 	}
 	return err
 }

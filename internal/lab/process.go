@@ -11,12 +11,14 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"bsfd/internal/heap"
 )
 
 // child is a server that the bench started.
@@ -74,6 +76,12 @@ func bsfdReady(line []byte) string {
 	return ""
 }
 
+const (
+	apiPath = "/nbsf-management/v1"
+	// heapHeadroom is the default of process.gcHeadroom.
+	heapHeadroom = 512 << 20
+)
+
 const barePrefix = "bare handler on "
 
 func bareReady(line []byte) string {
@@ -84,52 +92,61 @@ func bareReady(line []byte) string {
 	return root
 }
 
-// serveBare serves the reference: net/http with the protocols and the collector
-// settings of bsfd, and a handler that reads the body and writes a reply of the
-// status and size in the path, /bare/<status>/<size>.
+// bareHandler is the reference: it reads the body and writes a reply with the
+// status, the header fields and the size of one that bsfd writes.
+func bareHandler() http.Handler {
+	reply := body(nil, 1)
+	location := []string{"http://127.0.0.1:8000" + apiPath + "/pcfBindings/00000000000000000000000000000000"}
+	binding := []string{"bl=nf-instance; nfinst=00000000-0000-4000-8000-000000000000"}
+	length := []string{strconv.Itoa(len(reply))}
+	contentType := []string{"application/json"}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, err := io.Copy(io.Discard, r.Body); err != nil {
+			return
+		}
+		if r.Method == http.MethodDelete {
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+		h := w.Header()
+		h["Content-Type"], h["Content-Length"], h["3gpp-Sbi-Binding"] = contentType, length, binding
+		status := http.StatusOK
+		if r.Method == http.MethodPost {
+			status = http.StatusCreated
+			h["Location"] = location
+		}
+		w.WriteHeader(status)
+		// A client that went away needs no answer.
+		_, _ = w.Write(reply)
+	})
+}
+
+// serveBare serves the reference on net/http with the protocols and the
+// collector settings of bsfd.
 func serveBare(ctx context.Context, stdout io.Writer) error {
-	debug.SetGCPercent(400)
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
-	reply := []byte(strings.Repeat("x", 64<<10))
 	s := &http.Server{
 		Protocols:         new(http.Protocols),
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: 1000},
 		ReadHeaderTimeout: 10 * time.Second,
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if _, err := io.Copy(io.Discard, r.Body); err != nil {
-				return
-			}
-			dir, size := path.Split(r.URL.Path)
-			n, _ := strconv.Atoi(size)
-			status, _ := strconv.Atoi(path.Base(dir))
-			h := w.Header()
-			if status == http.StatusCreated {
-				h["Location"] = []string{"http://127.0.0.1/nbsf-management/v1/pcfBindings/00000000000000000000000000000000"}
-			}
-			if n > 0 {
-				h["Content-Type"] = []string{"application/json"}
-				h["Content-Length"] = []string{size}
-			}
-			w.WriteHeader(status)
-			if n > 0 {
-				_, _ = w.Write(reply[:min(n, len(reply))])
-			}
-		}),
+		Handler:           bareHandler(),
 	}
 	s.Protocols.SetHTTP1(true)
 	s.Protocols.SetUnencryptedHTTP2(true)
 	fmt.Fprintf(stdout, "%shttp://%s\n", barePrefix, l.Addr())
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(l) }()
+	var group errgroup.Group
+	group.Go(func() error {
+		if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
+	})
+	group.Go(func() error { return heap.Tune(ctx, heapHeadroom) })
 	<-ctx.Done()
-	err = s.Close()
-	if serveErr := <-served; !errors.Is(serveErr, http.ErrServerClosed) {
-		err = errors.Join(err, serveErr)
-	}
-	return err
+	return errors.Join(s.Close(), group.Wait())
 }
 
 // cpuTime is what a process has used, 0 when that cannot be read.

@@ -91,20 +91,21 @@ func AppendIpv6Addr(dst []byte, a netip.Addr) []byte {
 // "02-00-5e-10-00-01", kept as it was sent.
 type MacAddr48 string
 
+var errMac = fmt.Errorf("%w: must be six hexadecimal octets separated by hyphens", ErrFormat)
+
 // ParseMacAddr48 checks six hexadecimal octets, in either case, separated by
 // hyphens.
 func ParseMacAddr48(s string) (MacAddr48, error) {
-	bad := fmt.Errorf("%w: must be six hexadecimal octets separated by hyphens", ErrFormat)
 	if len(s) != 17 {
-		return "", bad
+		return "", errMac
 	}
 	for i := 0; i < len(s); i++ {
 		if i%3 == 2 {
 			if s[i] != '-' {
-				return "", bad
+				return "", errMac
 			}
 		} else if !isHexDigit(s[i]) {
-			return "", bad
+			return "", errMac
 		}
 	}
 	return MacAddr48(s), nil

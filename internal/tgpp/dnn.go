@@ -13,20 +13,21 @@ type Dnn string
 // maxDnn is the length limit of an encoded APN (TS 23.003 §9.1) in bytes.
 const maxDnn = 100
 
+var errDnn = fmt.Errorf("%w: dnn must be dot-separated labels of letters, digits and hyphens", ErrFormat)
+
 // ParseDnn checks a DNN: dot-separated labels of letters, digits, hyphens and
 // underscores, at most 63 bytes each and 100 in all.
 func ParseDnn(s string) (Dnn, error) {
-	bad := fmt.Errorf("%w: dnn must be dot-separated labels of letters, digits and hyphens", ErrFormat)
 	if s == "" || len(s) > maxDnn {
-		return "", bad
+		return "", errDnn
 	}
 	for label := range strings.SplitSeq(s, ".") {
 		if label == "" || len(label) > 63 {
-			return "", bad
+			return "", errDnn
 		}
 		for i := 0; i < len(label); i++ {
 			if c := label[i]; !isAlnum(c) && c != '-' && c != '_' {
-				return "", bad
+				return "", errDnn
 			}
 		}
 	}

@@ -10,28 +10,29 @@ import (
 // is the same type.
 type Fqdn string
 
+var errFqdn = fmt.Errorf("%w: must be a fully qualified domain name", ErrFormat)
+
 // ParseFqdn checks a domain name: 4 to 253 bytes, at least two labels of
 // letters, digits and inner hyphens, the last of 2 to 63 letters, with an
 // optional final dot.
 func ParseFqdn(s string) (Fqdn, error) {
-	bad := fmt.Errorf("%w: must be a fully qualified domain name", ErrFormat)
 	if len(s) < 4 || len(s) > 253 {
-		return "", bad
+		return "", errFqdn
 	}
 	rest := strings.TrimSuffix(s, ".")
 	last, labels := "", 0
 	for label := range strings.SplitSeq(rest, ".") {
 		if len(label) > 63 || !isLabel(label) || label[0] == '-' {
-			return "", bad
+			return "", errFqdn
 		}
 		last, labels = label, labels+1
 	}
 	if labels < 2 || len(last) < 2 {
-		return "", bad
+		return "", errFqdn
 	}
 	for i := 0; i < len(last); i++ {
 		if c := last[i]; c >= '0' && c <= '9' || c == '-' {
-			return "", bad
+			return "", errFqdn
 		}
 	}
 	return Fqdn(s), nil

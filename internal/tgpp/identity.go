@@ -42,17 +42,17 @@ type NfInstanceId string
 // ParseNfInstanceId checks a UUID in its 36 character form, in either case.
 func ParseNfInstanceId(s string) (NfInstanceId, error) {
 	if len(s) != 36 {
-		return "", fmt.Errorf("%w: must be a UUID", ErrFormat)
+		return "", errUUID
 	}
 	for i := 0; i < len(s); i++ {
 		switch i {
 		case 8, 13, 18, 23:
 			if s[i] != '-' {
-				return "", fmt.Errorf("%w: must be a UUID", ErrFormat)
+				return "", errUUID
 			}
 		default:
 			if !isHexDigit(s[i]) {
-				return "", fmt.Errorf("%w: must be a UUID", ErrFormat)
+				return "", errUUID
 			}
 		}
 	}
@@ -63,25 +63,29 @@ func ParseNfInstanceId(s string) (NfInstanceId, error) {
 // "set1.pcfset.5gc.mnc001.mcc001".
 type NfSetId string
 
+var (
+	errUUID    = fmt.Errorf("%w: must be a UUID", ErrFormat)
+	errNfSetId = fmt.Errorf("%w: must be set<id>.<nftype>set.5gc.mnc<3 digits>.mcc<3 digits>", ErrFormat)
+)
+
 // ParseNfSetId checks the form
 // set<id>.<nftype>set.5gc[.nid<11 hex>].mnc<3 digits>.mcc<3 digits>.
 func ParseNfSetId(s string) (NfSetId, error) {
-	bad := fmt.Errorf("%w: must be set<id>.<nftype>set.5gc.mnc<3 digits>.mcc<3 digits>", ErrFormat)
 	if len(s) > maxIdentity {
-		return "", bad
+		return "", errNfSetId
 	}
 	p := strings.Split(s, ".")
 	if len(p) == 6 && strings.HasPrefix(p[3], "nid") && len(p[3]) == 14 && isHex(p[3][3:]) {
 		p = append(p[:3], p[4:]...)
 	}
 	if len(p) != 5 {
-		return "", bad
+		return "", errNfSetId
 	}
 	id, okID := strings.CutPrefix(p[0], "set")
 	nfType, okType := strings.CutSuffix(p[1], "set")
 	if !okID || !okType || !isLabel(id) || !isLabel(nfType) || p[2] != "5gc" ||
 		!isPlmnLabel(p[3], "mnc") || !isPlmnLabel(p[4], "mcc") {
-		return "", bad
+		return "", errNfSetId
 	}
 	return NfSetId(s), nil
 }

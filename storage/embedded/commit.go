@@ -91,15 +91,17 @@ func (s *Store) waiting() int {
 // within microseconds, so it lets them run as long as the queue grows: with 64
 // callers that makes one sync of eighty instead of eighty of one.
 func (s *Store) gather(batch []*op) []*op {
-	const yields = 8
-	seen := s.waiting()
-	for range yields {
+	const (
+		yields = 64 // at most
+		idle   = 4  // without growth
+	)
+	seen, still := s.waiting(), 0
+	for i := 0; i < yields && still < idle && seen < maxBatch; i++ {
 		runtime.Gosched()
 		n := s.waiting()
-		if n == seen || n >= maxBatch {
-			break
+		if still++; n > seen {
+			seen, still = n, 0
 		}
-		seen = n
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

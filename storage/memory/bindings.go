@@ -88,8 +88,12 @@ func (t *bindings) idHash(id bsf.ID) hash {
 // decode returns the record at a place. A lock that keeps it there is held.
 func (t *bindings) decode(at ref) *bsf.Record {
 	src := t.arena.get(at)
-	n := profileOf(src)
-	r := &bsf.Record{Binding: *t.profiles.binding(n)}
+	return decodeRecord(src, t.profiles.binding(profileOf(src)))
+}
+
+// decodeRecord reads a record whose profile is known.
+func decodeRecord(src []byte, profile *bsf.PcfBinding) *bsf.Record {
+	r := &bsf.Record{Binding: *profile}
 	if err := decodeInto(r, src[:headSize], src[headSize:]); err != nil {
 		// The bytes were written by this process and decoded before.
 		panic(err)
@@ -97,17 +101,58 @@ func (t *bindings) decode(at ref) *bsf.Record {
 	return r
 }
 
-// lookup returns the records that the index knows under exactly this key,
-// among them, rarely, one that has another key of the same hash.
-func (t *bindings) lookup(h hash, dst []*bsf.Record) []*bsf.Record {
-	var refs [maxInline]ref
+// scratch holds what a lookup copies out of the arena, so that records are
+// decoded without a lock.
+type scratch struct {
+	refs  []ref
+	raw   []byte
+	items []rawRecord
+}
+
+// rawRecord is a copied record: where it ends in raw, and its profile.
+type rawRecord struct {
+	end     int
+	profile *bsf.PcfBinding
+}
+
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
+
+// collect copies the records that the index knows under exactly this key to
+// the scratch.
+func (t *bindings) collect(h hash, c *scratch) {
 	s := &t.index.shards[h.shard()]
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, at := range s.find(h.tag(), refs[:0]) {
-		dst = append(dst, t.decode(at))
+	c.refs = s.find(h.tag(), c.refs[:0])
+	for _, at := range c.refs {
+		src := t.arena.get(at)
+		c.raw = append(c.raw, src...)
+		c.items = append(c.items, rawRecord{len(c.raw), t.profiles.binding(profileOf(src))})
 	}
-	return dst
+	s.mu.Unlock()
+}
+
+// decode returns the records of the scratch and gives it back.
+func (c *scratch) decode() []*bsf.Record {
+	var found []*bsf.Record
+	at := 0
+	for _, item := range c.items {
+		found = append(found, decodeRecord(c.raw[at:item.end], item.profile))
+		at = item.end
+	}
+	const keep = 1 << 20
+	if cap(c.raw) <= keep {
+		c.raw, c.items = c.raw[:0], c.items[:0]
+		scratches.Put(c)
+	}
+	return found
+}
+
+// lookup returns the records that the index knows under exactly this key,
+// among them, rarely, one that has another key of the same hash.
+func (t *bindings) lookup(h hash) []*bsf.Record {
+	c := scratches.Get().(*scratch)
+	t.collect(h, c)
+	return c.decode()
 }
 
 // byID returns the record and its place, or nil.
@@ -128,17 +173,13 @@ func (t *bindings) byID(id bsf.ID) (*bsf.Record, ref) {
 // find returns the records that have the key or, for a prefix, one that
 // contains it.
 func (t *bindings) find(k bsf.Key) []*bsf.Record {
-	var found []*bsf.Record
+	c := scratches.Get().(*scratch)
 	if k.Kind != bsf.KeyPrefix {
-		found = t.lookup(t.keyHash(k), nil)
+		t.collect(t.keyHash(k), c)
 	} else {
-		for n := k.Prefix.Bits(); n >= 0; n-- {
-			p := netip.PrefixFrom(k.Prefix.Addr(), n)
-			if t.lengths.counter(p).Load() > 0 {
-				found = t.lookup(t.keyHash(bsf.PrefixKey(p)), found)
-			}
-		}
+		t.collectContaining(k.Prefix, c)
 	}
+	found := c.decode()
 	kept := found[:0]
 	for _, r := range found {
 		if answers(r, k) && !contained(kept, r.ID) {
@@ -146,6 +187,16 @@ func (t *bindings) find(k bsf.Key) []*bsf.Record {
 		}
 	}
 	return kept
+}
+
+// collectContaining copies the records that have a prefix which contains p.
+func (t *bindings) collectContaining(p netip.Prefix, c *scratch) {
+	for n := p.Bits(); n >= 0; n-- {
+		outer := netip.PrefixFrom(p.Addr(), n)
+		if t.lengths.counter(outer).Load() > 0 {
+			t.collect(t.keyHash(bsf.PrefixKey(outer)), c)
+		}
+	}
 }
 
 func contained(list []*bsf.Record, id bsf.ID) bool {
@@ -159,12 +210,12 @@ func contained(list []*bsf.Record, id bsf.ID) bool {
 
 // answers reports whether a record that the index gave really has the key.
 func answers(r *bsf.Record, k bsf.Key) bool {
-	var buf [8]bsf.Key
-	for _, own := range r.Keys(buf[:0]) {
-		if own.Kind != k.Kind {
-			continue
-		}
-		if own == k || k.Kind == bsf.KeyPrefix && own.Prefix.Bits() <= k.Prefix.Bits() && own.Prefix.Contains(k.Prefix.Addr()) {
+	if k.Kind == bsf.KeySupi {
+		return r.Binding.Supi == k.Supi
+	}
+	for own := range r.Binding.AllKeys {
+		if own == k || k.Kind == bsf.KeyPrefix && own.Kind == bsf.KeyPrefix &&
+			own.Prefix.Bits() <= k.Prefix.Bits() && own.Prefix.Contains(k.Prefix.Addr()) {
 			return true
 		}
 	}
@@ -182,9 +233,11 @@ func (t *bindings) encode(dst []byte, r *bsf.Record) ([]byte, error) {
 
 // hashes lists the hashes of everything by which a record is found.
 func (t *bindings) hashes(r *bsf.Record, dst []hash) []hash {
-	var buf [8]bsf.Key
 	dst = append(dst, t.idHash(r.ID))
-	for _, k := range r.Keys(buf[:0]) {
+	if r.Binding.Supi != "" {
+		dst = append(dst, t.keyHash(bsf.SupiKey(r.Binding.Supi)))
+	}
+	for k := range r.Binding.AllKeys {
 		dst = append(dst, t.keyHash(k))
 	}
 	return dst
@@ -228,8 +281,7 @@ func (t *bindings) erase(r *bsf.Record, at ref, hashes []hash) {
 }
 
 func (t *bindings) countPrefixes(r *bsf.Record, d int64) {
-	var buf [8]bsf.Key
-	for _, k := range r.Keys(buf[:0]) {
+	for k := range r.Binding.AllKeys {
 		if k.Kind == bsf.KeyPrefix {
 			t.lengths.counter(k.Prefix).Add(d)
 		}

@@ -86,7 +86,7 @@ func (t *Tables) PlanCreate(r *bsf.Record, rules bsf.Rules) (Change, bsf.Outcome
 func (t *Tables) rivals(keys []bsf.Key) []*bsf.Record {
 	var found []*bsf.Record
 	for _, k := range keys {
-		for _, r := range t.bindings.lookup(t.bindings.keyHash(k), nil) {
+		for _, r := range t.bindings.lookup(t.bindings.keyHash(k)) {
 			if !contained(found, r.ID) {
 				found = append(found, r)
 			}

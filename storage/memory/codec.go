@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"strings"
 	"time"
+	"unsafe"
 
 	"bsfd/bsf"
 	"bsfd/internal/tgpp"
@@ -289,12 +290,17 @@ func (d *decoder) identity() string {
 	if d.err != nil {
 		return ""
 	}
-	var buf [300]byte
-	s := append(buf[:0], identityPrefixes[form]...)
+	return unpack(identityPrefixes[form], packed, n)
+}
+
+// unpack is a prefix with n digits, packed two a byte.
+func unpack(prefix string, packed []byte, n int) string {
+	s := make([]byte, len(prefix)+n)
+	copy(s, prefix)
 	for i := range n {
-		s = append(s, '0'+packed[i/2]>>(i%2*4)&15)
+		s[len(prefix)+i] = '0' + packed[i/2]>>(i%2*4)&15
 	}
-	return string(s)
+	return unsafe.String(unsafe.SliceData(s), len(s))
 }
 
 func (d *decoder) prefix4() netip.Prefix {
