@@ -139,7 +139,7 @@ func (s *Store) commit(batch, again []*op, guards map[uint64]struct{}) []*op {
 		case o.err == nil && low && (o.change.PutBinding != nil || o.change.PutDocument != nil):
 			o.err = bsf.ErrFull
 		case o.err == nil:
-			o.err = s.write(b, &o.change)
+			o.err = add(b, &o.change)
 		}
 		if o.err != nil || o.change.Empty() {
 			o.done <- struct{}{}
@@ -177,14 +177,11 @@ func (s *Store) planned(o *op, guards map[uint64]struct{}) bool {
 			return false
 		}
 	}
-	if o.err == nil {
-		o.err = o.change.Fits()
-	}
 	return true
 }
 
-// write adds a change to a batch.
-func (s *Store) write(b *pebble.Batch, c *memory.Change) error {
+// add puts a change into a batch.
+func add(b *pebble.Batch, c *memory.Change) error {
 	var key [20]byte
 	var value [1024]byte
 	for _, id := range c.DropBindings {

@@ -41,8 +41,9 @@ func (c *Change) Empty() bool {
 		len(c.DropDocuments) == 0 && c.PutDocument == nil && len(c.DropEvents) == 0 && len(c.PutEvents) == 0
 }
 
-// Tables is the state of the engine. Plan… and Apply are for one writer at a
-// time; everything else may run beside it.
+// Tables is the state of the engine. One goroutine at a time may plan, and one
+// may apply; a change must not be planned while another with a guard in common
+// is planned and not applied. Everything else may run beside them.
 type Tables struct {
 	bindings  *bindings
 	documents *documents
@@ -104,7 +105,7 @@ func (t *Tables) remove(c *Change, removals []bsf.Removal) {
 
 // queueEvents adds the events of the change for subscribers who are there.
 func (t *Tables) queueEvents(c *Change, removals []bsf.Removal, put *bsf.Record) {
-	if t.documents.subscriptions == 0 {
+	if t.documents.subscriptions.Load() == 0 {
 		return
 	}
 	for _, x := range removals {
@@ -224,7 +225,7 @@ func (t *Tables) guardDocument(c *Change, kind bsf.Kind, id bsf.ID) {
 }
 
 func (t *Tables) queueEvent(c *Change, ev *bsf.Event) {
-	if ev != nil && t.documents.subscriptions > 0 &&
+	if ev != nil && t.documents.subscriptions.Load() > 0 &&
 		len(t.documents.find(bsf.KindSubscription, bsf.SubscriptionKey(ev.Supi))) > 0 {
 		c.PutEvents = append(c.PutEvents, ev)
 	}
@@ -297,22 +298,6 @@ func (t *Tables) Apply(c *Change) error {
 	}
 	for _, e := range c.PutEvents {
 		t.events.put(e)
-	}
-	return nil
-}
-
-// Fits reports an error when the new contents of a change are larger than the
-// tables can hold.
-func (c *Change) Fits() error {
-	size := 0
-	if c.PutBinding != nil {
-		size = len(AppendRecord(nil, c.PutBinding))
-	}
-	if c.PutDocument != nil {
-		size = max(size, len(AppendDocument(nil, c.PutDocument)))
-	}
-	if size > maxSlot-headSize-unit {
-		return bsf.ErrFull
 	}
 	return nil
 }

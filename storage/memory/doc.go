@@ -7,8 +7,8 @@
 // places in the arena. Neither holds a pointer that the garbage collector
 // would follow, so tens of millions of bindings cost it nothing.
 //
-// One writer at a time plans a change against the current state (Plan…) and
-// applies it (Apply). Between the two, the embedded engine makes the change
+// A change is planned against the current state (Plan…) and then applied
+// (Apply). Between the two, the embedded engine makes the change
 // durable. Readers only lock the shard of the key that they look up. A change
 // locks all shards that it touches, so that no reader sees half of it.
 package memory

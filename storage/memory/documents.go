@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"bsfd/bsf"
 )
@@ -13,7 +14,7 @@ type documents struct {
 	arena arena
 	index *index
 	// subscriptions is how many there are; with none, no event is stored.
-	subscriptions int
+	subscriptions atomic.Int64
 }
 
 func newDocuments() *documents { return &documents{index: newIndex()} }
@@ -152,9 +153,9 @@ func (t *documents) replace(drop *DocumentRef, fresh *bsf.Document) error {
 	return nil
 }
 
-func (t *documents) countSubscription(d *bsf.Document, n int) {
+func (t *documents) countSubscription(d *bsf.Document, n int64) {
 	if d.Kind == bsf.KindSubscription {
-		t.subscriptions += n
+		t.subscriptions.Add(n)
 	}
 }
 

@@ -20,9 +20,6 @@ func New() *Store { return &Store{Tables: NewTables()} }
 
 // apply finishes a planned change under the writer's lock.
 func (s *Store) apply(c *Change) error {
-	if err := c.Fits(); err != nil {
-		return err
-	}
 	if err := s.Apply(c); err != nil {
 		return fmt.Errorf("%w: %v", bsf.ErrFull, err)
 	}
