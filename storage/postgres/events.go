@@ -21,8 +21,8 @@ type claims struct {
 }
 
 const (
-	claimLease = 30 * time.Second
-	claimRenew = 10 * time.Second
+	claimLease = 15 * time.Second
+	claimRenew = 5 * time.Second
 )
 
 // Claim implements bsf.EventQueue.

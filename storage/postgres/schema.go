@@ -98,7 +98,7 @@ func pendingMigrations(ctx context.Context, pool *pgxpool.Pool) ([]Migration, er
 func apply(ctx context.Context, pool *pgxpool.Pool, pending []Migration) error {
 	_, err := pool.Exec(ctx, `CREATE TABLE IF NOT EXISTS schema_migration (
 		version integer PRIMARY KEY, applied timestamptz NOT NULL DEFAULT now())`)
-	if err != nil && code(err) != codeUnique && code(err) != "42P07" {
+	if err != nil && !existsAlready(err) {
 		return fmt.Errorf("%w: %w", ErrSchema, err)
 	}
 	for _, m := range pending {
@@ -117,6 +117,17 @@ func apply(ctx context.Context, pool *pgxpool.Pool, pending []Migration) error {
 		}
 	}
 	return nil
+}
+
+// existsAlready reports whether another instance made the same thing at the
+// same time; "IF NOT EXISTS" does not wait for it.
+func existsAlready(err error) bool {
+	const duplicateTable, duplicateObject = "42P07", "42710"
+	switch code(err) {
+	case codeUnique, duplicateTable, duplicateObject:
+		return true
+	}
+	return false
 }
 
 // Migrate brings the schema up to date and returns the steps that were missing.

@@ -3,6 +3,7 @@ package sbi
 import (
 	"context"
 	"net"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -91,15 +92,17 @@ func (g *guard) sweep(now int64) {
 // guardedConn is a connection with what the guard wants to know of it.
 type guardedConn struct {
 	net.Conn
-	guard   *guard
-	writing atomic.Int64 // tick at which the pending Write began, plus one; 0 when none is
-	probe   atomic.Pointer[probe]
-	once    sync.Once
+	guard    *guard
+	writing  atomic.Int64 // tick at which the pending Write began, plus one; 0 when none is
+	probe    atomic.Pointer[probe]
+	active   atomic.Bool  // an HTTP/2 stream, or an HTTP/1.1 request, is open
+	handlers atomic.Int64 // requests whose handler runs
+	last     atomic.Int64 // tick at which a handler last began or returned
+	once     sync.Once
 }
 
 // probe is one request of a connection that the guard watches. Its context
-// ends with its stream, also when the handler has returned long before the
-// answer could be sent.
+// ends when its handler returns or its stream is closed.
 type probe struct {
 	ctx   context.Context
 	since int64
@@ -123,15 +126,37 @@ func (c *guardedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// watch makes the request the one that the guard watches, if there is none.
-func (c *guardedConn) watch(ctx context.Context) {
+// begin notes that the handler of a request runs, and makes the request the
+// one that the guard watches, if there is none.
+func (c *guardedConn) begin(ctx context.Context) {
+	c.handlers.Add(1)
+	c.last.Store(c.guard.tick.Load())
 	if c.probe.Load() == nil {
 		c.probe.CompareAndSwap(nil, &probe{ctx, c.guard.tick.Load()})
 	}
 }
 
+// end notes that the handler of a request has returned.
+func (c *guardedConn) end() {
+	c.last.Store(c.guard.tick.Load())
+	c.handlers.Add(-1)
+}
+
+// noteState keeps track of connections on which something is open.
+func noteState(c net.Conn, s http.ConnState) {
+	if g := guarded(c); g != nil {
+		g.last.Store(g.guard.tick.Load())
+		g.active.Store(s == http.StateActive)
+	}
+}
+
 func (c *guardedConn) stuck(now, stall int64) bool {
 	if w := c.writing.Load(); w != 0 && now-(w-1) > stall {
+		return true
+	}
+	// Every handler has returned and still something is open: the answers
+	// wait for a peer that does not take them.
+	if c.active.Load() && c.handlers.Load() == 0 && now-c.last.Load() > stall {
 		return true
 	}
 	p := c.probe.Load()
@@ -150,11 +175,17 @@ type connKey struct{}
 
 // withConn puts the connection into the context of its requests.
 func withConn(ctx context.Context, c net.Conn) context.Context {
-	if t, ok := c.(interface{ NetConn() net.Conn }); ok {
-		c = t.NetConn()
-	}
-	if g, ok := c.(*guardedConn); ok {
+	if g := guarded(c); g != nil {
 		return context.WithValue(ctx, connKey{}, g)
 	}
 	return ctx
+}
+
+// guarded finds the guarded connection, under TLS too.
+func guarded(c net.Conn) *guardedConn {
+	if t, ok := c.(interface{ NetConn() net.Conn }); ok {
+		c = t.NetConn()
+	}
+	g, _ := c.(*guardedConn)
+	return g
 }

@@ -129,6 +129,7 @@ func NewServer(cfg ServerConfig, handler http.Handler, errs *Errors, log zerolog
 		IdleTimeout:       cfg.IdleTimeout,
 		MaxHeaderBytes:    cfg.MaxHeaderBytes,
 		ConnContext:       withConn,
+		ConnState:         noteState,
 		ErrorLog:          stdlog.New(debugWriter{s.log}, "", 0),
 		Protocols:         new(http.Protocols),
 		HTTP2: &http.HTTP2Config{
@@ -290,7 +291,8 @@ func (s *Server) outer(next http.Handler) http.Handler {
 		s.inFlight.Add(1)
 		defer s.inFlight.Add(-1)
 		if c, ok := r.Context().Value(connKey{}).(*guardedConn); ok {
-			c.watch(r.Context())
+			c.begin(r.Context())
+			defer c.end()
 		}
 		if s.draining.Load() {
 			s.errors.Write(w, r, Fail(ShuttingDown, "this instance is shutting down").
