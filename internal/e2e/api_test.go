@@ -138,7 +138,8 @@ func engines(t *testing.T) map[string]func(*testing.T) []string {
 	}
 }
 
-// TestAPI walks through Nbsf_Management on every engine.
+// TestAPI walks through Nbsf_Management on every engine. The walker checks
+// SBI-001 and SBI-011 with every answer.
 func TestAPI(t *testing.T) {
 	for name, flags := range engines(t) {
 		t.Run(name, func(t *testing.T) {
@@ -464,7 +465,7 @@ func walkSamePcf(w *walker) {
 
 func walkUe(w *walker) {
 	const ue = `{"supi":"imsi-001010000000001","gpsi":"msisdn-4670000001","pcfForUeFqdn":"pcf3.example.com","suppFeat":"0"}`
-	w.run("NBSF-070 NBSF-071 register, discover, update, deregister", func(w *walker) {
+	w.run("NBSF-070 NBSF-071 NBSF-056 register, discover, update, deregister", func(w *walker) {
 		a := w.do("POST", "/pcf-ue-bindings", ue)
 		w.expect(a, 201)
 		w.sameJSON(string(a.body), ue)
@@ -506,7 +507,7 @@ func walkUe(w *walker) {
 func walkMbs(w *walker) {
 	const session = `{"tmgi":{"mbsServiceId":"0A0B0C","plmnId":{"mcc":"001","mnc":"01"}}}`
 	const mbs = `{"mbsSessionId":` + session + `,"pcfFqdn":"pcf4.example.com","pcfIpEndPoints":[{"ipv4Address":"192.0.2.4"}]}`
-	w.run("NBSF-072 NBSF-073 register, discover, update, deregister", func(w *walker) {
+	w.run("NBSF-072 NBSF-073 NBSF-056 SBI-015 register, discover, update, deregister", func(w *walker) {
 		a := w.do("POST", "/pcf-mbs-bindings", mbs)
 		w.expect(a, 201)
 		w.sameJSON(string(a.body), mbs)

@@ -58,8 +58,8 @@ func TestTwoInstances(t *testing.T) {
 		}
 	}
 	// What one stores the other finds and removes.
-	a := do(t, c, "POST", instances[0].sbi+base+"/pcfBindings", binding(1))
-	if got := do(t, c, "GET", instances[1].sbi+base+"/pcfBindings?ipv4Addr="+ipv4(1), ""); got.status != 200 {
+	a := do(t, c, "POST", instances[0].sbi+base+"/pcfBindings", binding(1<<22))
+	if got := do(t, c, "GET", instances[1].sbi+base+"/pcfBindings?ipv4Addr="+ipv4(1<<22), ""); got.status != 200 {
 		t.Errorf("the other instance: %d", got.status)
 	}
 	location := strings.Replace(a.header.Get("Location"), instances[0].sbi, instances[1].sbi, 1)
@@ -68,7 +68,7 @@ func TestTwoInstances(t *testing.T) {
 	}
 }
 
-// TestDatabaseRestart proves that requests get 503 or 504 while the database
+// TestDatabaseRestart proves SBI-085: requests get 503 or 504 while the database
 // is away, that service resumes and that nothing acknowledged is lost.
 func TestDatabaseRestart(t *testing.T) {
 	server := pgtest.Start(t)

@@ -315,7 +315,7 @@ func TestMultipleMatchesLatest(t *testing.T) {
 	}
 }
 
-// TestErrorAnswers proves that operators may change what errors say and that
+// TestErrorAnswers proves SBI-021, and that operators may change what errors say and that
 // the log shows them as they want it.
 func TestErrorAnswers(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "bsfd.yaml")

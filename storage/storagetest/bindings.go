@@ -161,7 +161,7 @@ func testBindings(t *testing.T, e Engine) {
 		}
 	})
 
-	t.Run("work that nobody waits for is not begun", func(t *testing.T) {
+	t.Run("SBI-073 work that nobody waits for is not begun", func(t *testing.T) {
 		s := open(t, e)
 		if e.Reopen == nil {
 			t.Skip("memory has no queue in which a deadline could pass")

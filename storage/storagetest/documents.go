@@ -210,6 +210,8 @@ func assertEvents(t *testing.T, got []*bsf.Event, want []step) {
 	}
 }
 
+// testReopen proves NBSF-101 and NBSF-103: what is stored stays until it is
+// deleted, across restarts.
 func testReopen(t *testing.T, e Engine) {
 	if e.Reopen == nil {
 		t.Skip("this engine keeps nothing")

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// doors is who may import whom: imports go one way, modules never import each
+// other, and only the wiring knows everyone.
+var doors = map[string][]string{
+	".":                   {"bsf", "bsf/nbsf", "config", "storage", "storage/postgres", "web/oam", "web/sbi", "internal/heap", "internal/lab"},
+	"config":              {"bsf", "bsf/nbsf", "internal/tgpp", "storage", "storage/embedded", "storage/postgres", "web/oam", "web/sbi"},
+	"bsf":                 {"internal/tgpp"},
+	"bsf/nbsf":            {"bsf", "internal/tgpp", "web/sbi"},
+	"storage":             {"bsf", "storage/embedded", "storage/memory", "storage/postgres"},
+	"storage/memory":      {"bsf", "internal/tgpp"},
+	"storage/embedded":    {"bsf", "storage/memory"},
+	"storage/postgres":    {"bsf"},
+	"storage/storagetest": {"bsf", "internal/tgpp", "storage"},
+	"web/sbi":             {"internal/tgpp"},
+	"web/oam":             {},
+	"internal/tgpp":       {},
+	"internal/heap":       {},
+	"internal/pgtest":     {},
+	"internal/peertest":   {},
+	"internal/lab":        {"bsf", "internal/heap", "internal/tgpp", "storage", "storage/embedded", "storage/postgres"},
+}
+
+// TestImportsGoOneWay checks every import of every package against doors.
+func TestImportsGoOneWay(t *testing.T) {
+	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (strings.HasPrefix(d.Name(), ".") && file != "." || d.Name() == "testdata" || d.Name() == "data") {
+			return fs.SkipDir
+		}
+		if !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {
+			return nil
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		from := filepath.ToSlash(filepath.Dir(file))
+		allowed, known := doors[from]
+		if !known {
+			t.Errorf("%s: the package is not in the table", from)
+		}
+		for _, i := range f.Imports {
+			path, err := strconv.Unquote(i.Path.Value)
+			if err != nil {
+				return err
+			}
+			if to, ours := strings.CutPrefix(path, "bsfd/"); ours && !slices.Contains(allowed, to) {
+				t.Errorf("%s imports %s", file, to)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
