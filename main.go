@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -57,7 +56,7 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 		command, args = args[0], args[1:]
 	}
 	commands := map[string]func(context.Context, []string, []string, io.Writer, io.Writer) error{
-		"serve": serve, "check": check, "migrate": migrate, "bench": bench, "version": printVersion,
+		"serve": serve, "check": check, "health": health, "migrate": migrate, "bench": bench, "version": printVersion,
 		"help": func(context.Context, []string, []string, io.Writer, io.Writer) error { return pflag.ErrHelp },
 	}
 	do, ok := commands[command]
@@ -144,7 +143,7 @@ func (p *process) run(ctx context.Context, signals <-chan os.Signal) error {
 // listeners. A signal while storage loads ends the start.
 func (p *process) start(ctx context.Context, group *errgroup.Group, signals <-chan os.Signal) error {
 	cfg := p.cfg
-	operator := oam.New(cfg.OAM, buildVersion(), p.ready, p.metrics)
+	operator := oam.New(cfg.OAM, oam.NewVersion(version), p.ready, p.metrics)
 	if err := operator.Listen(ctx); err != nil {
 		return err
 	}
@@ -187,7 +186,7 @@ func (p *process) start(ctx context.Context, group *errgroup.Group, signals <-ch
 	if err := p.sbi.Listen(ctx); err != nil {
 		return err
 	}
-	p.countBindings(store)
+	storage.Observe(store, cfg.Storage.Timeout, p.metrics)
 	group.Go(func() error { return notifier.Run(ctx) })
 	group.Go(func() error { return p.sbi.Run(ctx) })
 	for _, a := range p.sbi.Addrs() {
@@ -227,20 +226,6 @@ func (p *process) openStorage(ctx context.Context, signals <-chan os.Signal) (st
 		return nil, fmt.Errorf("storage: %w", err)
 	}
 	return store, nil
-}
-
-func (p *process) countBindings(pager bsf.BindingPager) {
-	p.metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "ocbsf_bindings", Help: "PCF bindings in storage.",
-	}, func() float64 {
-		ctx, cancel := context.WithTimeout(context.Background(), p.cfg.Storage.Timeout)
-		defer cancel()
-		n, err := pager.Count(ctx)
-		if err != nil {
-			return -1
-		}
-		return float64(n)
-	}))
 }
 
 // wait returns when the process is to end. SIGHUP reads certificates again.
@@ -301,6 +286,15 @@ func check(ctx context.Context, args, environ []string, stdout, _ io.Writer) err
 	return cfg.Preflight(ctx, stdout)
 }
 
+// health asks a running bsfd whether it is ready, for container health checks.
+func health(ctx context.Context, args, environ []string, _, _ io.Writer) error {
+	cfg, err := load("health", args, environ, nil)
+	if err != nil {
+		return err
+	}
+	return oam.Probe(ctx, cfg.OAM.Listen)
+}
+
 func migrate(ctx context.Context, args, environ []string, stdout, _ io.Writer) error {
 	var plan bool
 	cfg, err := load("migrate", args, environ, func(f *pflag.FlagSet) {
@@ -339,19 +333,7 @@ func bench(ctx context.Context, args, _ []string, stdout, stderr io.Writer) erro
 }
 
 func printVersion(_ context.Context, _, _ []string, stdout, _ io.Writer) error {
-	v := buildVersion()
+	v := oam.NewVersion(version)
 	_, err := fmt.Fprintf(stdout, "bsfd %s commit %s %s\n", v.Version, v.Commit, v.Go)
 	return err
-}
-
-func buildVersion() oam.Version {
-	commit := "unknown"
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" {
-				commit = s.Value
-			}
-		}
-	}
-	return oam.NewVersion(version, commit)
 }

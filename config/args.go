@@ -61,6 +61,7 @@ const help = `bsfd, a 5G Binding Support Function
 
   bsfd [serve] [flags]   run the network function
   bsfd check [flags]     check configuration, certificates, storage and addresses
+  bsfd health [flags]    ask a running bsfd whether it is ready; exit code 0 or 1
   bsfd migrate [flags]   create or upgrade the PostgreSQL schema; --plan only prints
   bsfd bench [flags]     put load on a bsfd, running or its own; bench -h lists its flags
   bsfd version           print the version

@@ -91,3 +91,19 @@ func Open(ctx context.Context, cfg Config, progress func(records int64, fraction
 		return embedded.Open(ctx, cfg.embedded(), progress, log, reg)
 	}
 }
+
+// Observe registers the number of bindings as a metric, -1 while the engine
+// does not answer.
+func Observe(pager bsf.BindingPager, timeout time.Duration, reg prometheus.Registerer) {
+	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "ocbsf_bindings", Help: "PCF bindings in storage; -1 while storage does not answer.",
+	}, func() float64 {
+		ctx, cancel := context.WithTimeout(context.Background(), timeout)
+		defer cancel()
+		n, err := pager.Count(ctx)
+		if err != nil {
+			return -1
+		}
+		return float64(n)
+	}))
+}

@@ -91,6 +91,12 @@ func TestOperatorInterface(t *testing.T) {
 			t.Errorf("%s: %d %s", path, a.status, a.body)
 		}
 	}
+	if exit, out := runCommand(t, nil, "health", "--oam.listen", strings.TrimPrefix(p.oam, "http://")); exit != 0 {
+		t.Errorf("health: exit %d: %s", exit, out)
+	}
+	if exit, _ := runCommand(t, nil, "health", "--oam.listen", "127.0.0.1:1"); exit != 1 {
+		t.Errorf("health of nothing: exit %d", exit)
+	}
 	if !strings.Contains(p.logs(), "http://[::1]:") {
 		t.Error("no IPv6 listener")
 	}

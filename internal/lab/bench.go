@@ -28,7 +28,6 @@ type options struct {
 	rounds    int
 	preload   int
 	engine    string
-	dsn       string
 	reference bool
 	half      bool
 	json      bool
@@ -48,9 +47,6 @@ func Bench(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if o.serveBare {
 		return serveBare(ctx, stdout)
 	}
-	if o.engine == "postgres" {
-		return benchPostgres(ctx, o, stdout, stderr)
-	}
 	b := &bench{o: o, stdout: stdout, stderr: stderr}
 	defer b.stop()
 	return b.run(ctx)
@@ -67,8 +63,7 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	f.IntVar(&o.inflight, "inflight", 64, "requests under way at once")
 	f.IntVar(&o.rounds, "rounds", defaultRounds, "turns in which target and reference alternate")
 	f.IntVar(&o.preload, "preload", 0, "bindings that are stored before bsfd starts (not with --sbi)")
-	f.StringVar(&o.engine, "engine", "embedded", "storage engine of its own bsfd: embedded or memory; postgres measures the engine itself")
-	f.StringVar(&o.dsn, "dsn", "", "an empty database for --engine postgres")
+	f.StringVar(&o.engine, "engine", "embedded", "storage engine of its own bsfd: embedded or memory")
 	f.BoolVar(&o.reference, "reference", false, "measure a bare handler of the same HTTP stack in the same run")
 	f.BoolVar(&o.half, "half", false, "measure latencies at half the top rate, too")
 	f.BoolVar(&o.json, "json", false, "print one JSON object a line")
@@ -92,10 +87,8 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 		return nil, fmt.Errorf("%w: --conns, --inflight and --rounds must be positive", ErrUsage)
 	case o.sbi != "" && o.preload > 0:
 		return nil, fmt.Errorf("%w: --preload: not together with --sbi", ErrUsage)
-	case o.engine != "embedded" && o.engine != "memory" && o.engine != "postgres":
-		return nil, fmt.Errorf("%w: --engine: must be embedded, memory or postgres", ErrUsage)
-	case o.engine == "postgres" && o.dsn == "":
-		return nil, fmt.Errorf("%w: --dsn: required for --engine postgres", ErrUsage)
+	case o.engine != "embedded" && o.engine != "memory":
+		return nil, fmt.Errorf("%w: --engine: must be embedded or memory", ErrUsage)
 	}
 	return o, loopbackOnly(o.sbi)
 }

@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"runtime"
+	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -40,8 +42,19 @@ type Version struct {
 	Go      string `json:"go"`
 }
 
-// NewVersion returns the version with that of the Go runtime.
-func NewVersion(version, commit string) Version { return Version{version, commit, runtime.Version()} }
+// NewVersion returns the version with the commit that was built and the
+// version of Go.
+func NewVersion(version string) Version {
+	v := Version{version, "unknown", runtime.Version()}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				v.Commit = s.Value
+			}
+		}
+	}
+	return v
+}
 
 // State is what /readyz answers.
 type State struct {
@@ -160,4 +173,31 @@ func (s *Server) Run(ctx context.Context) error {
 		return s.http.Close()
 	})
 	return group.Wait()
+}
+
+// Probe asks the operator's listener of a process on this machine whether it is
+// ready.
+func Probe(ctx context.Context, listen string) error {
+	host, port, err := net.SplitHostPort(listen)
+	if err != nil {
+		return err
+	}
+	if a, err := netip.ParseAddr(host); host == "" || err == nil && a.IsUnspecified() {
+		host = "localhost"
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(host, port)+"/readyz", nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("not ready: %s", resp.Status)
+	}
+	return nil
 }
