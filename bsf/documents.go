@@ -84,21 +84,36 @@ func (r *Registry) DiscoverUe(ctx context.Context, supi tgpp.Supi, gpsi tgpp.Gps
 	return found, nil
 }
 
-// UpdateUe changes a binding for a UE and returns it as stored.
-func (r *Registry) UpdateUe(ctx context.Context, id ID, change func(*PcfForUeBinding)) (*PcfForUeBinding, error) {
-	var b PcfForUeBinding
-	err := r.docs.UpdateDocument(ctx, KindUeBinding, id, func(d Document) (*Document, error) {
+// resource is what updateDocument needs of a resource.
+type resource interface {
+	Check() error
+	document(ID) *Document
+}
+
+// updateDocument changes a stored resource and returns it as stored. A result
+// that breaks a rule changes nothing.
+func updateDocument[T any, P interface {
+	*T
+	resource
+}](ctx context.Context, r *Registry, kind Kind, id ID, change func(P)) (P, error) {
+	var b T
+	err := r.docs.UpdateDocument(ctx, kind, id, func(d Document) (*Document, error) {
 		var err error
-		if b, err = decodeBody[PcfForUeBinding](d); err != nil {
+		if b, err = decodeBody[T](d); err != nil {
 			return nil, err
 		}
 		change(&b)
-		if err := b.Check(); err != nil {
+		if err := P(&b).Check(); err != nil {
 			return nil, err
 		}
-		return b.document(id), nil
+		return P(&b).document(id), nil
 	})
 	return &b, err
+}
+
+// UpdateUe changes a binding for a UE and returns it as stored.
+func (r *Registry) UpdateUe(ctx context.Context, id ID, change func(*PcfForUeBinding)) (*PcfForUeBinding, error) {
+	return updateDocument(ctx, r, KindUeBinding, id, change)
 }
 
 // DeregisterUe removes a binding for a UE, or returns ErrNotFound.
@@ -158,19 +173,7 @@ func (r *Registry) DiscoverMbs(ctx context.Context, session tgpp.MbsSessionId) (
 
 // UpdateMbs changes a binding for an MBS session and returns it as stored.
 func (r *Registry) UpdateMbs(ctx context.Context, id ID, change func(*PcfMbsBinding)) (*PcfMbsBinding, error) {
-	var b PcfMbsBinding
-	err := r.docs.UpdateDocument(ctx, KindMbsBinding, id, func(d Document) (*Document, error) {
-		var err error
-		if b, err = decodeBody[PcfMbsBinding](d); err != nil {
-			return nil, err
-		}
-		change(&b)
-		if err := b.Check(); err != nil {
-			return nil, err
-		}
-		return b.document(id), nil
-	})
-	return &b, err
+	return updateDocument(ctx, r, KindMbsBinding, id, change)
 }
 
 // DeregisterMbs removes a binding for an MBS session, or returns ErrNotFound.

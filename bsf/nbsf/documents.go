@@ -1,6 +1,7 @@
 package nbsf
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 
@@ -53,14 +54,7 @@ func appendElement(dst []byte, i int, v interface{ AppendJSON([]byte) []byte }) 
 
 // updateUe handles PATCH /pcf-ue-bindings/{bindingId} (TS 29.521 §4.2.5.3).
 func (a *API) updateUe(c *call) error {
-	var patch pcfPatch
-	err := a.decode(c, typeMergePatch, func(d *decoder) func(string) {
-		return d.pcfPatch(&patch, "pcfForUeFqdn", "pcfForUeIpEndPoints")
-	})
-	if err != nil {
-		return err
-	}
-	id, err := id(c, "bindingId")
+	id, patch, err := a.pcfPatch(c, "pcfForUeFqdn", "pcfForUeIpEndPoints")
 	if err != nil {
 		return err
 	}
@@ -74,18 +68,35 @@ func (a *API) updateUe(c *call) error {
 	return nil
 }
 
-// deregisterUe handles DELETE /pcf-ue-bindings/{bindingId} (TS 29.521
-// §4.2.3.3).
-func (a *API) deregisterUe(c *call) error {
+// pcfPatch reads a patch of the PCF of a binding, whose address has these
+// names, and the id of the binding.
+func (a *API) pcfPatch(c *call, fqdn, endPoints string) (bsf.ID, *pcfPatch, error) {
+	var patch pcfPatch
+	err := a.decode(c, typeMergePatch, func(d *decoder) func(string) { return d.pcfPatch(&patch, fqdn, endPoints) })
+	if err != nil {
+		return bsf.ID{}, nil, err
+	}
 	id, err := id(c, "bindingId")
+	return id, &patch, err
+}
+
+// remove handles DELETE of a resource.
+func (a *API) remove(c *call, name, variable string, remove func(context.Context, bsf.ID) error) error {
+	id, err := id(c, variable)
 	if err != nil {
 		return err
 	}
-	if err := a.registry.DeregisterUe(c.r.Context(), id); err != nil {
+	if err := remove(c.r.Context(), id); err != nil {
 		return err
 	}
-	a.answer(c, "ue_deregister", http.StatusNoContent, nil)
+	a.answer(c, name, http.StatusNoContent, nil)
 	return nil
+}
+
+// deregisterUe handles DELETE /pcf-ue-bindings/{bindingId} (TS 29.521
+// §4.2.3.3).
+func (a *API) deregisterUe(c *call) error {
+	return a.remove(c, "ue_deregister", "bindingId", a.registry.DeregisterUe)
 }
 
 // registerMbs handles POST /pcf-mbs-bindings (TS 29.521 §4.2.2.4).
@@ -123,14 +134,7 @@ func (a *API) discoverMbs(c *call) error {
 
 // updateMbs handles PATCH /pcf-mbs-bindings/{bindingId} (TS 29.521 §4.2.5.4).
 func (a *API) updateMbs(c *call) error {
-	var patch pcfPatch
-	err := a.decode(c, typeMergePatch, func(d *decoder) func(string) {
-		return d.pcfPatch(&patch, "pcfFqdn", "pcfIpEndPoints")
-	})
-	if err != nil {
-		return err
-	}
-	id, err := id(c, "bindingId")
+	id, patch, err := a.pcfPatch(c, "pcfFqdn", "pcfIpEndPoints")
 	if err != nil {
 		return err
 	}
@@ -147,15 +151,7 @@ func (a *API) updateMbs(c *call) error {
 // deregisterMbs handles DELETE /pcf-mbs-bindings/{bindingId} (TS 29.521
 // §4.2.3.4).
 func (a *API) deregisterMbs(c *call) error {
-	id, err := id(c, "bindingId")
-	if err != nil {
-		return err
-	}
-	if err := a.registry.DeregisterMbs(c.r.Context(), id); err != nil {
-		return err
-	}
-	a.answer(c, "mbs_deregister", http.StatusNoContent, nil)
-	return nil
+	return a.remove(c, "mbs_deregister", "bindingId", a.registry.DeregisterMbs)
 }
 
 // subscribe handles POST /subscriptions (TS 29.521 §4.2.6.2).
@@ -221,13 +217,5 @@ func (a *API) resubscribe(c *call) error {
 
 // unsubscribe handles DELETE /subscriptions/{subId} (TS 29.521 §4.2.7.2).
 func (a *API) unsubscribe(c *call) error {
-	id, err := id(c, "subId")
-	if err != nil {
-		return err
-	}
-	if err := a.registry.Unsubscribe(c.r.Context(), id); err != nil {
-		return err
-	}
-	a.answer(c, "unsubscribe", http.StatusNoContent, nil)
-	return nil
+	return a.remove(c, "unsubscribe", "subId", a.registry.Unsubscribe)
 }

@@ -83,15 +83,7 @@ func (a *API) update(c *call) error {
 
 // deregister handles DELETE /pcfBindings/{bindingId} (TS 29.521 §4.2.3.2).
 func (a *API) deregister(c *call) error {
-	id, err := id(c, "bindingId")
-	if err != nil {
-		return err
-	}
-	if err := a.registry.Deregister(c.r.Context(), id); err != nil {
-		return err
-	}
-	a.answer(c, "deregister", http.StatusNoContent, nil)
-	return nil
+	return a.remove(c, "deregister", "bindingId", a.registry.Deregister)
 }
 
 // visibleFeatures is the feature set of an answer to a consumer that supports

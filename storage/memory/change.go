@@ -67,9 +67,8 @@ func (t *Tables) guardID(c *Change, id bsf.ID) {
 
 // PlanCreate plans bsf.BindingStore.Create.
 func (t *Tables) PlanCreate(r *bsf.Record, rules bsf.Rules) (Change, bsf.Outcome) {
-	var buf [8]bsf.Key
 	var c Change
-	keys := rules.Keys(r, buf[:0])
+	keys := rules.Keys(r, nil)
 	t.guardKeys(&c, keys...)
 	verdict := rules.Decide(r, t.rivals(keys))
 	out := bsf.Outcome{Verdict: verdict, Record: r}
