@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-chi/chi/v5"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
@@ -59,14 +58,14 @@ func (c Config) Check() error {
 
 // API serves Nbsf_Management. It is an http.Handler.
 type API struct {
-	cfg      Config
-	registry *bsf.Registry
-	errors   *sbi.Errors
-	decoders *decoders
-	calls    sync.Pool
-	mux      *chi.Mux
-	binding  []string // value of the 3gpp-Sbi-Binding header, or nil
-	log      zerolog.Logger
+	cfg         Config
+	registry    *bsf.Registry
+	errors      *sbi.Errors
+	decoders    *decoders
+	calls       sync.Pool
+	collections map[string]*collection
+	binding     []string // value of the 3gpp-Sbi-Binding header, or nil
+	log         zerolog.Logger
 
 	requests  *prometheus.CounterVec
 	responses *prometheus.CounterVec
@@ -108,9 +107,6 @@ func New(cfg Config, registry *bsf.Registry, errs *sbi.Errors, log zerolog.Logge
 	return a, nil
 }
 
-// ServeHTTP implements http.Handler.
-func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.mux.ServeHTTP(w, r) }
-
 // operation is one method of one resource.
 type operation struct {
 	method string
@@ -119,61 +115,94 @@ type operation struct {
 	// missing is the condition for an unknown id.
 	missing *sbi.Condition
 
-	requests prometheus.Counter
-	latency  prometheus.Observer
+	requests  prometheus.Counter
+	latency   prometheus.Observer
+	successes map[int]prometheus.Counter
 }
 
+// resource is a collection, or the resources in it, with its methods.
+type resource struct {
+	operations []operation
+	allow      string
+}
+
+// collection is a collection with the resources in it.
+type collection struct {
+	self, element *resource
+}
+
+// routes fills the table of collections. The paths of the API have two forms,
+// /collection and /collection/{id}, so a table serves them without a tree.
 func (a *API) routes() {
-	a.mux = chi.NewMux()
-	a.mux.NotFound(a.unknownPath)
-	a.mux.MethodNotAllowed(func(w http.ResponseWriter, r *http.Request) {
-		a.errors.Write(w, r, sbi.Fail(sbi.NotImplemented, "unknown method"))
-	})
-	a.resource("/pcfBindings",
-		operation{method: http.MethodPost, name: "register", handle: a.register, missing: sbi.NotFound},
-		operation{method: http.MethodGet, name: "discover", handle: a.discover, missing: sbi.NotFound})
-	a.resource("/pcfBindings/{bindingId}",
-		operation{method: http.MethodPatch, name: "update", handle: a.update, missing: sbi.NotFound},
-		operation{method: http.MethodDelete, name: "deregister", handle: a.deregister, missing: sbi.NotFound})
-	a.resource("/pcf-ue-bindings",
-		operation{method: http.MethodPost, name: "ue_register", handle: a.registerUe, missing: sbi.NotFound},
-		operation{method: http.MethodGet, name: "ue_discover", handle: a.discoverUe, missing: sbi.NotFound})
-	a.resource("/pcf-ue-bindings/{bindingId}",
-		operation{method: http.MethodPatch, name: "ue_update", handle: a.updateUe, missing: sbi.NotFound},
-		operation{method: http.MethodDelete, name: "ue_deregister", handle: a.deregisterUe, missing: sbi.NotFound})
-	a.resource("/pcf-mbs-bindings",
-		operation{method: http.MethodPost, name: "mbs_register", handle: a.registerMbs, missing: sbi.NotFound},
-		operation{method: http.MethodGet, name: "mbs_discover", handle: a.discoverMbs, missing: sbi.NotFound})
-	a.resource("/pcf-mbs-bindings/{bindingId}",
-		operation{method: http.MethodPatch, name: "mbs_update", handle: a.updateMbs, missing: sbi.NotFound},
-		operation{method: http.MethodDelete, name: "mbs_deregister", handle: a.deregisterMbs, missing: sbi.NotFound})
-	a.resource("/subscriptions",
-		operation{method: http.MethodPost, name: "subscribe", handle: a.subscribe, missing: subscriptionNotFound})
-	a.resource("/subscriptions/{subId}",
-		operation{method: http.MethodPut, name: "resubscribe", handle: a.resubscribe, missing: subscriptionNotFound},
-		operation{method: http.MethodDelete, name: "unsubscribe", handle: a.unsubscribe, missing: subscriptionNotFound})
+	binding, subscription := sbi.NotFound, subscriptionNotFound
+	a.collections = map[string]*collection{
+		"pcfBindings": {
+			a.resource(operation{method: http.MethodPost, name: "register", handle: a.register},
+				operation{method: http.MethodGet, name: "discover", handle: a.discover}),
+			a.resource(operation{method: http.MethodPatch, name: "update", handle: a.update, missing: binding},
+				operation{method: http.MethodDelete, name: "deregister", handle: a.deregister, missing: binding}),
+		},
+		"pcf-ue-bindings": {
+			a.resource(operation{method: http.MethodPost, name: "ue_register", handle: a.registerUe},
+				operation{method: http.MethodGet, name: "ue_discover", handle: a.discoverUe}),
+			a.resource(operation{method: http.MethodPatch, name: "ue_update", handle: a.updateUe, missing: binding},
+				operation{method: http.MethodDelete, name: "ue_deregister", handle: a.deregisterUe, missing: binding}),
+		},
+		"pcf-mbs-bindings": {
+			a.resource(operation{method: http.MethodPost, name: "mbs_register", handle: a.registerMbs},
+				operation{method: http.MethodGet, name: "mbs_discover", handle: a.discoverMbs}),
+			a.resource(operation{method: http.MethodPatch, name: "mbs_update", handle: a.updateMbs, missing: binding},
+				operation{method: http.MethodDelete, name: "mbs_deregister", handle: a.deregisterMbs, missing: binding}),
+		},
+		"subscriptions": {
+			a.resource(operation{method: http.MethodPost, name: "subscribe", handle: a.subscribe}),
+			a.resource(operation{method: http.MethodPut, name: "resubscribe", handle: a.resubscribe, missing: subscription},
+				operation{method: http.MethodDelete, name: "unsubscribe", handle: a.unsubscribe, missing: subscription}),
+		},
+	}
 }
 
-// resource routes a path to the operations of its methods; other methods get
-// 405 with Allow.
-func (a *API) resource(path string, operations ...operation) {
+func (a *API) resource(operations ...operation) *resource {
 	var methods []string
 	for i := range operations {
 		op := &operations[i]
 		methods = append(methods, op.method)
 		op.requests = a.requests.WithLabelValues(op.name)
 		op.latency = a.latency.WithLabelValues(op.name)
-	}
-	allow := strings.Join(methods, ", ")
-	a.mux.HandleFunc(BasePath+path, func(w http.ResponseWriter, r *http.Request) {
-		for i := range operations {
-			if operations[i].method == r.Method {
-				a.serve(w, r, &operations[i])
-				return
-			}
+		op.successes = make(map[int]prometheus.Counter)
+		for _, status := range [...]int{http.StatusOK, http.StatusCreated, http.StatusNoContent} {
+			op.successes[status] = a.responses.WithLabelValues(op.name, strconv.Itoa(status), "")
 		}
-		a.errors.Write(w, r, sbi.Fail(sbi.MethodNotAllowed, "allowed: "+allow).With("Allow", allow))
-	})
+	}
+	return &resource{operations, strings.Join(methods, ", ")}
+}
+
+// ServeHTTP implements http.Handler.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	path, ok := strings.CutPrefix(r.URL.Path, BasePath+"/")
+	name, id, hasID := strings.Cut(path, "/")
+	found := a.collections[name]
+	if !ok || found == nil || hasID && (id == "" || strings.Contains(id, "/")) {
+		a.unknownPath(w, r)
+		return
+	}
+	target := found.self
+	if hasID {
+		target = found.element
+	}
+	for i := range target.operations {
+		if op := &target.operations[i]; op.method == r.Method {
+			a.serve(w, r, op, id)
+			return
+		}
+	}
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
+		http.MethodOptions, http.MethodConnect, http.MethodTrace:
+		a.errors.Write(w, r, sbi.Fail(sbi.MethodNotAllowed, "allowed: "+target.allow).With("Allow", target.allow))
+	default:
+		a.errors.Write(w, r, sbi.Fail(sbi.NotImplemented, "unknown method"))
+	}
 }
 
 func (a *API) unknownPath(w http.ResponseWriter, r *http.Request) {
@@ -195,6 +224,8 @@ func (a *API) unknownPath(w http.ResponseWriter, r *http.Request) {
 type call struct {
 	w          http.ResponseWriter
 	r          *http.Request
+	op         *operation
+	id         string // of the path
 	d          *decoder
 	reg        bsf.Registration
 	query      bsf.Query
@@ -204,17 +235,17 @@ type call struct {
 
 // serve runs an operation: late arrivals are turned away, errors become
 // ProblemDetails, and everything is counted.
-func (a *API) serve(w http.ResponseWriter, r *http.Request, op *operation) {
+func (a *API) serve(w http.ResponseWriter, r *http.Request, op *operation, id string) {
 	start := time.Now()
 	op.requests.Inc()
 	c := a.calls.Get().(*call)
-	c.w, c.r = w, r
+	c.w, c.r, c.op, c.id = w, r, op, id
 	err := a.admit(c)
 	if err == nil {
 		err = op.handle(c)
 	}
 	if err != nil {
-		a.fail(c, op, err)
+		a.fail(c, err)
 	}
 	a.release(c)
 	op.latency.Observe(time.Since(start).Seconds())
@@ -251,17 +282,17 @@ func (a *API) admit(c *call) error {
 	return nil
 }
 
-func (a *API) fail(c *call, op *operation, err error) {
+func (a *API) fail(c *call, err error) {
 	p := problem(err)
 	if p.Condition == sbi.SystemFailure {
-		a.log.Error().Err(err).Str("operation", op.name).Msg("request failed")
+		a.log.Error().Err(err).Str("operation", c.op.name).Msg("request failed")
 	}
 	if p.Condition == sbi.NotFound {
-		p.Condition = op.missing
+		p.Condition = c.op.missing
 	}
 	p.Subscriber = c.subscriber
 	status, cause := a.errors.Write(c.w, c.r, p)
-	a.responses.WithLabelValues(op.name, strconv.Itoa(status), cause).Inc()
+	a.responses.WithLabelValues(c.op.name, strconv.Itoa(status), cause).Inc()
 }
 
 // body reads the body of the request with a decoder of the API.
@@ -290,18 +321,18 @@ const (
 )
 
 // created answers 201 with the Location of the new resource.
-func (a *API) created(c *call, name, collection string, id bsf.ID, body []byte) {
+func (a *API) created(c *call, collection string, id bsf.ID, body []byte) {
 	h := c.w.Header()
 	root := a.cfg.APIRoot
 	if root == "" {
 		root = a.cfg.Scheme + "://" + c.r.Host
 	}
 	h["Location"] = []string{root + BasePath + "/" + collection + "/" + id.String()}
-	a.answer(c, name, http.StatusCreated, body)
+	a.answer(c, http.StatusCreated, body)
 }
 
 // answer writes a success with a body, or without when it is nil.
-func (a *API) answer(c *call, name string, status int, body []byte) {
+func (a *API) answer(c *call, status int, body []byte) {
 	h := c.w.Header()
 	if a.binding != nil && status != http.StatusNoContent {
 		h[sbi.HeaderBinding] = a.binding
@@ -315,8 +346,5 @@ func (a *API) answer(c *call, name string, status int, body []byte) {
 		// A consumer that went away needs no answer.
 		_, _ = c.w.Write(body)
 	}
-	a.responses.WithLabelValues(name, strconv.Itoa(status), "").Inc()
+	c.op.successes[status].Inc()
 }
-
-// id reads the resource id of the path.
-func id(c *call, name string) (bsf.ID, error) { return bsf.ParseID(chi.URLParam(c.r, name)) }

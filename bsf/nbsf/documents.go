@@ -20,7 +20,7 @@ func (a *API) registerUe(c *call) error {
 	if err != nil {
 		return err
 	}
-	a.created(c, "ue_register", "pcf-ue-bindings", id, b.AppendJSON(nil))
+	a.created(c, "pcf-ue-bindings", id, b.AppendJSON(nil))
 	return nil
 }
 
@@ -40,7 +40,7 @@ func (a *API) discoverUe(c *call) error {
 		found[i].SuppFeat = visibleFeatures(found[i].SuppFeat, features)
 		out = appendElement(out, i, &found[i])
 	}
-	a.answer(c, "ue_discover", http.StatusOK, append(out, ']'))
+	a.answer(c, http.StatusOK, append(out, ']'))
 	return nil
 }
 
@@ -64,7 +64,7 @@ func (a *API) updateUe(c *call) error {
 	if err != nil {
 		return err
 	}
-	a.answer(c, "ue_update", http.StatusOK, b.AppendJSON(nil))
+	a.answer(c, http.StatusOK, b.AppendJSON(nil))
 	return nil
 }
 
@@ -76,27 +76,27 @@ func (a *API) pcfPatch(c *call, fqdn, endPoints string) (bsf.ID, *pcfPatch, erro
 	if err != nil {
 		return bsf.ID{}, nil, err
 	}
-	id, err := id(c, "bindingId")
+	id, err := bsf.ParseID(c.id)
 	return id, &patch, err
 }
 
 // remove handles DELETE of a resource.
-func (a *API) remove(c *call, name, variable string, remove func(context.Context, bsf.ID) error) error {
-	id, err := id(c, variable)
+func (a *API) remove(c *call, remove func(context.Context, bsf.ID) error) error {
+	id, err := bsf.ParseID(c.id)
 	if err != nil {
 		return err
 	}
 	if err := remove(c.r.Context(), id); err != nil {
 		return err
 	}
-	a.answer(c, name, http.StatusNoContent, nil)
+	a.answer(c, http.StatusNoContent, nil)
 	return nil
 }
 
 // deregisterUe handles DELETE /pcf-ue-bindings/{bindingId} (TS 29.521
 // §4.2.3.3).
 func (a *API) deregisterUe(c *call) error {
-	return a.remove(c, "ue_deregister", "bindingId", a.registry.DeregisterUe)
+	return a.remove(c, a.registry.DeregisterUe)
 }
 
 // registerMbs handles POST /pcf-mbs-bindings (TS 29.521 §4.2.2.4).
@@ -109,7 +109,7 @@ func (a *API) registerMbs(c *call) error {
 	if err != nil {
 		return err
 	}
-	a.created(c, "mbs_register", "pcf-mbs-bindings", id, b.AppendJSON(nil))
+	a.created(c, "pcf-mbs-bindings", id, b.AppendJSON(nil))
 	return nil
 }
 
@@ -128,7 +128,7 @@ func (a *API) discoverMbs(c *call) error {
 		found[i].SuppFeat = visibleFeatures(found[i].SuppFeat, features)
 		out = appendElement(out, i, &found[i])
 	}
-	a.answer(c, "mbs_discover", http.StatusOK, append(out, ']'))
+	a.answer(c, http.StatusOK, append(out, ']'))
 	return nil
 }
 
@@ -144,14 +144,14 @@ func (a *API) updateMbs(c *call) error {
 	if err != nil {
 		return err
 	}
-	a.answer(c, "mbs_update", http.StatusOK, b.AppendJSON(nil))
+	a.answer(c, http.StatusOK, b.AppendJSON(nil))
 	return nil
 }
 
 // deregisterMbs handles DELETE /pcf-mbs-bindings/{bindingId} (TS 29.521
 // §4.2.3.4).
 func (a *API) deregisterMbs(c *call) error {
-	return a.remove(c, "mbs_deregister", "bindingId", a.registry.DeregisterMbs)
+	return a.remove(c, a.registry.DeregisterMbs)
 }
 
 // subscribe handles POST /subscriptions (TS 29.521 §4.2.6.2).
@@ -168,7 +168,7 @@ func (a *API) subscribe(c *call) error {
 	if err != nil {
 		return err
 	}
-	a.created(c, "subscribe", "subscriptions", id, body)
+	a.created(c, "subscriptions", id, body)
 	return nil
 }
 
@@ -199,7 +199,7 @@ func (a *API) resubscribe(c *call) error {
 	if err != nil {
 		return err
 	}
-	id, err := id(c, "subId")
+	id, err := bsf.ParseID(c.id)
 	if err != nil {
 		return err
 	}
@@ -211,11 +211,11 @@ func (a *API) resubscribe(c *call) error {
 	if err != nil {
 		return err
 	}
-	a.answer(c, "resubscribe", http.StatusOK, body)
+	a.answer(c, http.StatusOK, body)
 	return nil
 }
 
 // unsubscribe handles DELETE /subscriptions/{subId} (TS 29.521 §4.2.7.2).
 func (a *API) unsubscribe(c *call) error {
-	return a.remove(c, "unsubscribe", "subId", a.registry.Unsubscribe)
+	return a.remove(c, a.registry.Unsubscribe)
 }

@@ -35,7 +35,7 @@ func (a *API) register(c *call) error {
 		return err
 	}
 	c.out = rec.Binding.AppendJSON(c.out)
-	a.created(c, "register", "pcfBindings", rec.ID, c.out)
+	a.created(c, "pcfBindings", rec.ID, c.out)
 	return nil
 }
 
@@ -49,7 +49,7 @@ func (a *API) discover(c *call) error {
 	}
 	rec, err := a.registry.Discover(c.r.Context(), q)
 	if errors.Is(err, bsf.ErrNotFound) {
-		a.answer(c, "discover", http.StatusNoContent, nil)
+		a.answer(c, http.StatusNoContent, nil)
 		return nil
 	}
 	if err != nil {
@@ -59,7 +59,7 @@ func (a *API) discover(c *call) error {
 		rec.Binding.Hide(*features)
 	}
 	c.out = rec.Binding.AppendJSON(c.out)
-	a.answer(c, "discover", http.StatusOK, c.out)
+	a.answer(c, http.StatusOK, c.out)
 	return nil
 }
 
@@ -69,7 +69,7 @@ func (a *API) update(c *call) error {
 	if err := a.decode(c, typeMergePatch, func(d *decoder) func(string) { return d.pcfBindingPatch(&patch) }); err != nil {
 		return err
 	}
-	id, err := id(c, "bindingId")
+	id, err := bsf.ParseID(c.id)
 	if err != nil {
 		return err
 	}
@@ -77,13 +77,13 @@ func (a *API) update(c *call) error {
 	if err != nil {
 		return err
 	}
-	a.answer(c, "update", http.StatusOK, rec.Binding.AppendJSON(nil))
+	a.answer(c, http.StatusOK, rec.Binding.AppendJSON(nil))
 	return nil
 }
 
 // deregister handles DELETE /pcfBindings/{bindingId} (TS 29.521 §4.2.3.2).
 func (a *API) deregister(c *call) error {
-	return a.remove(c, "deregister", "bindingId", a.registry.Deregister)
+	return a.remove(c, a.registry.Deregister)
 }
 
 // visibleFeatures is the feature set of an answer to a consumer that supports
