@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"runtime"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -20,7 +22,15 @@ type op struct {
 	deadline time.Time // when the consumer stops waiting; zero when it did not say
 	change   memory.Change
 	err      error
-	done     chan struct{}
+	settled  atomic.Bool
+	done     chan error
+}
+
+// settle answers the caller, unless that has happened.
+func (o *op) settle(err error) {
+	if o.settled.CompareAndSwap(false, true) {
+		o.done <- err
+	}
 }
 
 // maxBatch bounds the changes of one batch.
@@ -28,12 +38,12 @@ const maxBatch = 1024
 
 // do queues a change and waits until it is durable and visible.
 func (s *Store) do(ctx context.Context, plan func(*memory.Tables) (memory.Change, error)) error {
-	o := &op{plan: plan, done: make(chan struct{}, 1)}
+	o := &op{plan: plan, done: make(chan error, 1)}
 	if at, ok := ctx.Deadline(); ok {
 		o.deadline = at
 	}
 	s.mu.Lock()
-	if s.closed {
+	if s.closed || s.hanging {
 		s.mu.Unlock()
 		return bsf.ErrUnavailable
 	}
@@ -46,17 +56,7 @@ func (s *Store) do(ctx context.Context, plan func(*memory.Tables) (memory.Change
 		default:
 		}
 	}
-	select {
-	case <-o.done:
-		return o.err
-	case <-*s.stalled.Load():
-	}
-	select {
-	case <-o.done:
-		return o.err
-	default:
-		return bsf.ErrTimeout
-	}
+	return <-o.done
 }
 
 // commitLoop is the one goroutine that changes anything.
@@ -110,6 +110,7 @@ func (s *Store) gather(batch []*op) []*op {
 	rest := copy(s.queue, s.queue[n:])
 	clear(s.queue[rest:])
 	s.queue = s.queue[:rest]
+	s.current = slices.Clone(batch)
 	if rest > 0 {
 		select {
 		case s.wake <- struct{}{}:
@@ -142,7 +143,7 @@ func (s *Store) commit(batch, again []*op, guards map[uint64]struct{}) []*op {
 			o.err = add(b, &o.change)
 		}
 		if o.err != nil || o.change.Empty() {
-			o.done <- struct{}{}
+			o.settle(o.err)
 			continue
 		}
 		for _, g := range o.change.Guards {
@@ -164,7 +165,7 @@ func (s *Store) commit(batch, again []*op, guards map[uint64]struct{}) []*op {
 		} else {
 			o.err = err
 		}
-		o.done <- struct{}{}
+		o.settle(o.err)
 	}
 	return again
 }
@@ -225,29 +226,39 @@ func add(b *pebble.Batch, c *memory.Change) error {
 }
 
 // watch tells callers when a commit hangs, so that they answer within their
-// deadline. Their changes may still become durable: the outcome is unknown.
+// deadline. What is being committed may still become durable: its outcome is
+// unknown. What waits behind it is not begun.
 func (s *Store) watch() {
 	const looks = 10
 	t := time.NewTicker(s.cfg.Timeout / looks)
 	defer t.Stop()
-	hanging := false
 	for {
 		select {
 		case <-s.stop:
 			return
 		case now := <-t.C:
 			began := s.began.Load()
-			hangs := began != 0 && now.UnixNano()-began > int64(s.cfg.Timeout)
-			switch {
-			case hangs && !hanging:
-				s.log.Error().Msg("disk does not answer")
-				close(*s.stalled.Load())
-			case !hangs && hanging:
-				s.log.Info().Msg("disk answers again")
-				open := make(chan struct{})
-				s.stalled.Store(&open)
-			}
-			hanging = hangs
+			s.noteHang(began != 0 && now.UnixNano()-began > int64(s.cfg.Timeout))
 		}
 	}
+}
+
+func (s *Store) noteHang(hangs bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case hangs && !s.hanging:
+		s.log.Error().Msg("disk does not answer")
+		for _, o := range s.current {
+			o.settle(bsf.ErrTimeout)
+		}
+		for _, o := range s.queue {
+			o.settle(bsf.ErrUnavailable)
+		}
+		clear(s.queue)
+		s.queue = s.queue[:0]
+	case !hangs && s.hanging:
+		s.log.Info().Msg("disk answers again")
+	}
+	s.hanging = hangs
 }

@@ -34,6 +34,8 @@ type Config struct {
 	// Timeout is how long a write may wait for the disk before its caller is
 	// told so.
 	Timeout time.Duration `koanf:"-"`
+
+	fs vfs.FS // in place of the file system, for tests
 }
 
 // Check reports the first wrong setting with its key.
@@ -66,10 +68,11 @@ type Store struct {
 
 	mu      sync.Mutex
 	queue   []*op
+	current []*op // being committed
 	closed  bool
+	hanging bool // the disk does not answer
 	wake    chan struct{}
-	stalled atomic.Pointer[chan struct{}] // closed while the disk does not answer
-	began   atomic.Int64                  // when the commit under way began, in Unix ns; 0 when none is
+	began   atomic.Int64 // when the commit under way began, in Unix ns; 0 when none is
 	done    sync.WaitGroup
 	stop    chan struct{}
 }
@@ -118,8 +121,6 @@ func Open(ctx context.Context, cfg Config, progress Progress, log zerolog.Logger
 			}),
 		},
 	}
-	open := make(chan struct{})
-	s.stalled.Store(&open)
 	if err := s.openDB(); err != nil {
 		return nil, err
 	}
@@ -135,8 +136,12 @@ func Open(ctx context.Context, cfg Config, progress Progress, log zerolog.Logger
 func (s *Store) openDB() error {
 	cache := pebble.NewCache(16 << 20)
 	defer cache.Unref()
+	disk := s.cfg.fs
+	if disk == nil {
+		disk = vfs.Default
+	}
 	opts := &pebble.Options{
-		FS:                          vfs.OnDiskFull(vfs.Default, s.space.release),
+		FS:                          vfs.OnDiskFull(disk, s.space.release),
 		Cache:                       cache,
 		MemTableSize:                uint64(s.cfg.MemTableBytes),
 		MemTableStopWritesThreshold: 4,
@@ -165,9 +170,9 @@ func (s *Store) checkFormat() error {
 	case err != nil:
 		return errors.Join(err, s.db.Close())
 	}
-	defer closer.Close()
-	if string(v) != formatVersion {
-		return errors.Join(fmt.Errorf("%s: format %s is not known to this version", s.cfg.Dir, v), s.db.Close())
+	found := string(v)
+	if err := closer.Close(); err != nil || found != formatVersion {
+		return errors.Join(fmt.Errorf("%s: format %s is not known to this version", s.cfg.Dir, found), err, s.db.Close())
 	}
 	return nil
 }
@@ -188,12 +193,12 @@ func (l pebbleLog) Fatalf(format string, args ...any) { l.log.Fatal().Msgf(forma
 
 // Ready implements the readiness probe: storage answers unless a commit hangs.
 func (s *Store) Ready(context.Context) error {
-	select {
-	case <-*s.stalled.Load():
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.hanging {
 		return bsf.ErrUnavailable
-	default:
-		return nil
 	}
+	return nil
 }
 
 // Close waits for the changes that were accepted and closes the store.
