@@ -42,7 +42,7 @@ func collect(list []Option, prefix string, v reflect.Value) []Option {
 		f := t.Field(i)
 		name, rest, _ := strings.Cut(f.Tag.Get("koanf"), ",")
 		switch {
-		case name == "-":
+		case name == "-" || !f.IsExported():
 			continue
 		case rest == "squash":
 			list = collect(list, prefix, v.Field(i))
