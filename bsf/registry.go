@@ -67,8 +67,14 @@ type Registry struct {
 	docs     DocumentStore
 	waker    Waker
 	log      zerolog.Logger
+	// removals logs the bindings that a rule removed: all of a few, some of
+	// the many when a PCF registers everything again.
+	removals zerolog.Logger
 	metrics  *registryMetrics
 }
+
+// removalLines is how many removed bindings a second are logged.
+const removalLines = 100
 
 // NewRegistry checks the configuration and returns a Registry on the stores.
 // Metrics are registered with reg.
@@ -76,10 +82,12 @@ func NewRegistry(cfg Config, bindings BindingStore, docs DocumentStore, waker Wa
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
+	log = log.With().Str("component", "bsf").Logger()
 	return &Registry{
 		cfg: cfg, bindings: bindings, docs: docs, waker: waker,
-		log:     log.With().Str("component", "bsf").Logger(),
-		metrics: newRegistryMetrics(reg),
+		log:      log,
+		removals: log.Sample(&zerolog.BurstSampler{Burst: removalLines, Period: time.Second}),
+		metrics:  newRegistryMetrics(reg),
 	}, nil
 }
 
@@ -157,7 +165,7 @@ func (r *Registry) rules(revalidate bool) Rules {
 func (r *Registry) changed(out Outcome) {
 	for _, x := range out.Remove {
 		r.metrics.removals.WithLabelValues(string(x.Reason)).Inc()
-		r.log.Info().Str("binding", x.Record.ID.String()).Str("reason", string(x.Reason)).
+		r.removals.Info().Str("binding", x.Record.ID.String()).Str("reason", string(x.Reason)).
 			Str("pcfId", string(x.Record.Binding.PcfId)).Msg("binding removed")
 	}
 	if out.Queued {
