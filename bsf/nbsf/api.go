@@ -112,6 +112,8 @@ type operation struct {
 	method string
 	name   string
 	handle func(*call) error
+	// body is the media type of the request, or empty for none.
+	body string
 	// missing is the condition for an unknown id.
 	missing *sbi.Condition
 
@@ -137,26 +139,26 @@ func (a *API) routes() {
 	binding, subscription := sbi.NotFound, subscriptionNotFound
 	a.collections = map[string]*collection{
 		"pcfBindings": {
-			a.resource(operation{method: http.MethodPost, name: "register", handle: a.register},
+			a.resource(operation{method: http.MethodPost, name: "register", body: typeJSON, handle: a.register},
 				operation{method: http.MethodGet, name: "discover", handle: a.discover}),
-			a.resource(operation{method: http.MethodPatch, name: "update", handle: a.update, missing: binding},
+			a.resource(operation{method: http.MethodPatch, name: "update", body: typeMergePatch, handle: a.update, missing: binding},
 				operation{method: http.MethodDelete, name: "deregister", handle: a.deregister, missing: binding}),
 		},
 		"pcf-ue-bindings": {
-			a.resource(operation{method: http.MethodPost, name: "ue_register", handle: a.registerUe},
+			a.resource(operation{method: http.MethodPost, name: "ue_register", body: typeJSON, handle: a.registerUe},
 				operation{method: http.MethodGet, name: "ue_discover", handle: a.discoverUe}),
-			a.resource(operation{method: http.MethodPatch, name: "ue_update", handle: a.updateUe, missing: binding},
+			a.resource(operation{method: http.MethodPatch, name: "ue_update", body: typeMergePatch, handle: a.updateUe, missing: binding},
 				operation{method: http.MethodDelete, name: "ue_deregister", handle: a.deregisterUe, missing: binding}),
 		},
 		"pcf-mbs-bindings": {
-			a.resource(operation{method: http.MethodPost, name: "mbs_register", handle: a.registerMbs},
+			a.resource(operation{method: http.MethodPost, name: "mbs_register", body: typeJSON, handle: a.registerMbs},
 				operation{method: http.MethodGet, name: "mbs_discover", handle: a.discoverMbs}),
-			a.resource(operation{method: http.MethodPatch, name: "mbs_update", handle: a.updateMbs, missing: binding},
+			a.resource(operation{method: http.MethodPatch, name: "mbs_update", body: typeMergePatch, handle: a.updateMbs, missing: binding},
 				operation{method: http.MethodDelete, name: "mbs_deregister", handle: a.deregisterMbs, missing: binding}),
 		},
 		"subscriptions": {
-			a.resource(operation{method: http.MethodPost, name: "subscribe", handle: a.subscribe}),
-			a.resource(operation{method: http.MethodPut, name: "resubscribe", handle: a.resubscribe, missing: subscription},
+			a.resource(operation{method: http.MethodPost, name: "subscribe", body: typeJSON, handle: a.subscribe}),
+			a.resource(operation{method: http.MethodPut, name: "resubscribe", body: typeJSON, handle: a.resubscribe, missing: subscription},
 				operation{method: http.MethodDelete, name: "unsubscribe", handle: a.unsubscribe, missing: subscription}),
 		},
 	}
@@ -270,6 +272,11 @@ func (a *API) admit(c *call) error {
 	if !sbi.AcceptsJSON(c.r) {
 		return sbi.Fail(sbi.NotAcceptable, "the answer is application/json")
 	}
+	if c.op.body != "" {
+		if p := sbi.RequireMediaType(c.r, c.op.body); p != nil {
+			return p
+		}
+	}
 	if !a.cfg.LateArrival {
 		return nil
 	}
@@ -295,19 +302,11 @@ func (a *API) fail(c *call, err error) {
 	a.responses.WithLabelValues(c.op.name, strconv.Itoa(status), cause).Inc()
 }
 
-// body reads the body of the request with a decoder of the API.
-func (a *API) body(c *call, mediaType string) error {
+// decode reads the body of the request as an object.
+func (a *API) decode(c *call, members func(*decoder) func(name string)) error {
 	c.d = a.decoders.get()
-	if p := sbi.ReadBody(c.r, &c.d.in, a.cfg.MaxBodyBytes, mediaType); p != nil {
+	if p := sbi.ReadBody(c.r, &c.d.in, a.cfg.MaxBodyBytes); p != nil {
 		return p
-	}
-	return nil
-}
-
-// decode reads the body as an object.
-func (a *API) decode(c *call, mediaType string, members func(*decoder) func(name string)) error {
-	if err := a.body(c, mediaType); err != nil {
-		return err
 	}
 	if p := c.d.decode(members(c.d)); p != nil {
 		return p

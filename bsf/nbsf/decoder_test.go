@@ -37,6 +37,7 @@ var seeds = []string{
 	`{"events":["PCF_PDU_SESSION_BINDING_REGISTRATION"],"notifUri":"https://nf.example.com/cb","notifCorreId":"c7","supi":"imsi-001010000000001",` +
 		`"snssaiDnnPairs":{"snssai":{"sst":1},"dnn":"internet"},"addSnssaiDnnPairs":[{"snssai":{"sst":2},"dnn":"ims"}]}`,
 	`{"ipv4Addr":null,"ipDomain":null,"addIpv6Prefixes":["2001:db8:abcd:13::/64"],"pcfFqdn":"pcf2.example.com"}`,
+	"{}\x00",
 }
 
 func decodeBinding(text string) (bsf.PcfBinding, *sbi.Problem) {
@@ -150,6 +151,7 @@ func TestScannerAcceptsWhatIsJSON(t *testing.T) {
 		`{"a":tru}`: false, `{"a":nul}`: false, `{"a":"` + "\n" + `"}`: false, `{"a":"\x"}`: false, `{"a":"\u12g4"}`: false, `{"a":"\ud800"}`: false,
 		`{"a":"\ud800\u0041"}`: false, `{"a":"\udc00"}`: false, `{"a":"` + "\xc3\x28" + `"}`: false, `{"a":1,"a":2}`: false, `{"a":1,"\u0061":2}`: false,
 		`{}x`: false, `{"a":[1,]}`: false, `{"a":[}`: false, `{"a":"` + "\x00" + `"}`: false, "\ufeff{}": false,
+		"{}\x00": false, "\x00{}": false, "{\x00}": false, "{\"a\":\x00}": false, "{\"a\"\x00:1}": false, "{\"a\":[1\x00]}": false, "{\"a\":1}\x00{}": false,
 	} {
 		_, problem := decodeBinding(text)
 		if accepted := problem == nil; accepted != valid {

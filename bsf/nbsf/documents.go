@@ -11,7 +11,7 @@ import (
 // registerUe handles POST /pcf-ue-bindings (TS 29.521 §4.2.2.3).
 func (a *API) registerUe(c *call) error {
 	var b bsf.PcfForUeBinding
-	err := a.decode(c, typeJSON, func(d *decoder) func(string) { return d.pcfForUeBinding(&b) })
+	err := a.decode(c, func(d *decoder) func(string) { return d.pcfForUeBinding(&b) })
 	c.subscriber = subscriber(b.Supi, b.Gpsi)
 	if err != nil {
 		return err
@@ -72,7 +72,7 @@ func (a *API) updateUe(c *call) error {
 // names, and the id of the binding.
 func (a *API) pcfPatch(c *call, fqdn, endPoints string) (bsf.ID, *pcfPatch, error) {
 	var patch pcfPatch
-	err := a.decode(c, typeMergePatch, func(d *decoder) func(string) { return d.pcfPatch(&patch, fqdn, endPoints) })
+	err := a.decode(c, func(d *decoder) func(string) { return d.pcfPatch(&patch, fqdn, endPoints) })
 	if err != nil {
 		return bsf.ID{}, nil, err
 	}
@@ -102,7 +102,7 @@ func (a *API) deregisterUe(c *call) error {
 // registerMbs handles POST /pcf-mbs-bindings (TS 29.521 §4.2.2.4).
 func (a *API) registerMbs(c *call) error {
 	var b bsf.PcfMbsBinding
-	if err := a.decode(c, typeJSON, func(d *decoder) func(string) { return d.pcfMbsBinding(&b) }); err != nil {
+	if err := a.decode(c, func(d *decoder) func(string) { return d.pcfMbsBinding(&b) }); err != nil {
 		return err
 	}
 	id, err := a.registry.RegisterMbs(c.r.Context(), &b)
@@ -174,7 +174,7 @@ func (a *API) subscribe(c *call) error {
 
 func (a *API) subscription(c *call) (*bsf.Subscription, error) {
 	var s bsf.Subscription
-	err := a.decode(c, typeJSON, func(d *decoder) func(string) { return d.subscription(&s) })
+	err := a.decode(c, func(d *decoder) func(string) { return d.subscription(&s) })
 	c.subscriber = subscriber(s.Supi, s.Gpsi)
 	return &s, err
 }

@@ -14,7 +14,7 @@ func (a *API) register(c *call) error {
 	reg := &c.reg
 	reg.Binding = bsf.NewPcfBinding()
 	b := &reg.Binding
-	err := a.decode(c, typeJSON, func(d *decoder) func(string) { return d.pcfBinding(b, &reg.NotificationURL) })
+	err := a.decode(c, func(d *decoder) func(string) { return d.pcfBinding(b, &reg.NotificationURL) })
 	c.subscriber = subscriber(b.Supi, b.Gpsi)
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func (a *API) discover(c *call) error {
 // update handles PATCH /pcfBindings/{bindingId} (TS 29.521 §4.2.5.2).
 func (a *API) update(c *call) error {
 	var patch bindingPatch
-	if err := a.decode(c, typeMergePatch, func(d *decoder) func(string) { return d.pcfBindingPatch(&patch) }); err != nil {
+	if err := a.decode(c, func(d *decoder) func(string) { return d.pcfBindingPatch(&patch) }); err != nil {
 		return err
 	}
 	id, err := bsf.ParseID(c.id)

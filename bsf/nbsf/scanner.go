@@ -44,6 +44,10 @@ func (s *scanner) next() byte {
 		switch c := s.text[s.at]; c {
 		case ' ', '\t', '\r', '\n':
 			s.at++
+		case 0:
+			// Not to be taken for the end of the text.
+			s.unexpected()
+			return 0
 		default:
 			return c
 		}

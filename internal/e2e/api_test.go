@@ -616,6 +616,20 @@ func walkMethods(w *walker) {
 		}
 		w.expect(do(w.t, w.c, "GET", w.p.sbi+"/nnrf-nfm/v1/nf-instances", ""), 400, "INVALID_API")
 	})
+	w.run("SBI-005 what is checked first", func(w *walker) {
+		late := []string{"3gpp-Sbi-Max-Rsp-Time", "1", "3gpp-Sbi-Sender-Timestamp", "Sun, 04 Aug 2019 08:49:37.845 GMT"}
+		wrongType := append([]string{"Content-Type", "text/plain"}, late...)
+		w.expect(do(w.t, w.c, "PUT", w.p.sbi+"/nbsf-management/v2/pcfBindings", "{", wrongType...), 400, "INVALID_API")
+		w.expect(w.do("PUT", "/pcfBindings", "{", wrongType...), 405)
+		w.expect(w.do("POST", "/pcfBindings", "{", wrongType...), 415)
+		w.expect(w.do("POST", "/pcfBindings", "{", late...), 504, "TIMED_OUT_REQUEST")
+		w.expect(w.do("POST", "/pcfBindings", "{"), 400, "INVALID_MSG_FORMAT")
+		w.expect(w.do("PATCH", "/pcfBindings/unknown", `{"ipv4Addr":1}`), 400, "MANDATORY_IE_INCORRECT")
+	})
+	w.run("SBI-032 SBI-033 SBI-035 routing headers for an SCP are ignored", func(w *walker) {
+		w.expect(w.do("GET", "/pcfBindings?ipv4Addr=10.99.0.1", "", "3gpp-Sbi-Target-apiRoot", "http://other.example.com",
+			"3gpp-Sbi-Discovery-target-nf-type", "BSF", "3gpp-Sbi-Routing-Binding", "bl=nf-set; nfset=set1.bsfset.5gc.mnc001.mcc001"), 204)
+	})
 	w.run("SBI-014 malformed optional headers are ignored", func(w *walker) {
 		w.expect(w.do("GET", "/pcfBindings?ipv4Addr=10.99.0.1", "", "3gpp-Sbi-Max-Rsp-Time", "-5", "3gpp-Sbi-Sender-Timestamp", "x", "X-Foo", "1"), 204)
 	})

@@ -186,12 +186,12 @@ func (b *bench) measure(ctx context.Context, c *client, op string) (Row, error) 
 // registration.
 func (b *bench) atHalf(ctx context.Context, op string, rate float64) (Row, error) {
 	n := min(b.o.n, int(rate*10))
-	c := newClient(load{conns: b.o.conns, inflight: b.o.inflight, rate: rate}, 1<<24)
-	defer c.close()
 	from := b.o.preload
 	if op == "register" {
 		from += b.o.n
 	}
+	c := newClient(load{conns: b.o.conns, inflight: b.o.inflight, rate: rate}, from+n)
+	defer c.close()
 	got := c.run(ctx, b.target, op, from, from+n)
 	var ref result
 	if b.o.reference {

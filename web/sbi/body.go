@@ -9,13 +9,19 @@ import (
 	"strings"
 )
 
-// ReadBody reads the body of a request into buf, at most limit bytes after
-// decompression. The media type must be one of want (TS 29.501 §5.2.1); gzip
-// is the one content coding that is understood (TS 29.500 §6.9).
-func ReadBody(r *http.Request, buf *bytes.Buffer, limit int, want string) *Problem {
+// RequireMediaType returns the problem with a request whose body is not of the
+// media type (TS 29.501 §5.2.1).
+func RequireMediaType(r *http.Request, want string) *Problem {
 	if !hasMediaType(r.Header["Content-Type"], want) {
 		return Fail(UnsupportedMediaType, "the body must be "+want).With("Accept", want)
 	}
+	return nil
+}
+
+// ReadBody reads the body of a request into buf, at most limit bytes after
+// decompression; gzip is the one content coding that is understood (TS 29.500
+// §6.9).
+func ReadBody(r *http.Request, buf *bytes.Buffer, limit int) *Problem {
 	src := io.Reader(r.Body)
 	switch coding := strings.Join(r.Header["Content-Encoding"], ","); strings.ToLower(coding) {
 	case "", "identity":
