@@ -246,10 +246,10 @@ func (b *bench) start(ctx context.Context) error {
 			return err
 		}
 		b.children = append(b.children, c)
-		b.bare = target{name: "bare", root: root, bare: true, pid: c.pid()}
+		b.bare = target{root: root, bare: true, pid: c.pid()}
 	}
 	if b.o.sbi != "" {
-		b.target = target{name: "bsfd", root: strings.TrimSuffix(b.o.sbi, "/")}
+		b.target = target{root: strings.TrimSuffix(b.o.sbi, "/")}
 		return nil
 	}
 	dir, err := os.MkdirTemp("", "bsfd-bench-")
@@ -268,7 +268,7 @@ func (b *bench) start(ctx context.Context) error {
 	}
 	fmt.Fprintf(b.stderr, "bsfd with %d bindings ready after %s\n", b.o.preload, time.Since(began).Round(time.Millisecond))
 	b.children = append(b.children, c)
-	b.target = target{name: "bsfd", root: root, pid: c.pid()}
+	b.target = target{root: root, pid: c.pid()}
 	return nil
 }
 

@@ -18,7 +18,6 @@ import (
 
 // target is a server under load.
 type target struct {
-	name string
 	root string // http://host:port
 	bare bool
 	pid  int // 0 when not known

@@ -46,16 +46,7 @@ func (s *Store) Delete(ctx context.Context, id bsf.ID) (bsf.Outcome, error) {
 
 // Touch implements bsf.BindingPager.
 func (s *Store) Touch(ctx context.Context, id bsf.ID, audited time.Time, attempts uint8) error {
-	return s.do(ctx, func(t *memory.Tables) (memory.Change, error) {
-		c, r, err := t.PlanTouch(memory.Touch{ID: id, Audited: audited, Attempts: attempts})
-		if err != nil {
-			return c, err
-		}
-		// On disk a record is one value: the whole of it is written again.
-		c.Touch = nil
-		c.DropBindings, c.PutBinding = []bsf.ID{id}, r
-		return c, nil
-	})
+	return s.do(ctx, func(t *memory.Tables) (memory.Change, error) { return t.PlanTouch(id, audited, attempts) })
 }
 
 // created is the result of CreateDocument.

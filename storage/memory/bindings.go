@@ -5,7 +5,6 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/tidwall/btree"
 
@@ -331,28 +330,6 @@ func (t *bindings) replace(old []bsf.ID, fresh []*bsf.Record) error {
 		start = end[i]
 	}
 	return nil
-}
-
-// touch changes when the session of a record was confirmed. The record is read
-// under the lock of any of its keys, so all of them are taken.
-func (t *bindings) touch(id bsf.ID, at time.Time, attempts uint8) {
-	r, place := t.byID(id)
-	if r == nil {
-		return
-	}
-	var locks lockSet
-	for _, h := range t.hashes(r, nil) {
-		locks.add(h)
-	}
-	t.index.lock(&locks)
-	defer t.index.unlock(&locks)
-	t.orderMu.Lock()
-	defer t.orderMu.Unlock()
-	t.order.Delete(place)
-	contents := t.arena.get(place)
-	binary.LittleEndian.PutUint64(contents[offAudited:], uint64(at.UnixMicro()))
-	contents[offAttempts] = attempts
-	t.order.Set(place)
 }
 
 // page returns up to limit records after the cursor for which want holds;

@@ -12,18 +12,10 @@ type DocumentRef struct {
 	ID   bsf.ID
 }
 
-// Touch is a change of when a session was confirmed.
-type Touch struct {
-	ID       bsf.ID
-	Audited  time.Time
-	Attempts uint8
-}
-
 // Change is what a request does to the state: a plan until Apply.
 type Change struct {
 	DropBindings  []bsf.ID
 	PutBinding    *bsf.Record
-	Touch         *Touch
 	DropDocuments []DocumentRef
 	PutDocument   *bsf.Document
 	DropEvents    []bsf.ID
@@ -37,7 +29,7 @@ type Change struct {
 
 // Empty reports whether the change leaves the state as it is.
 func (c *Change) Empty() bool {
-	return len(c.DropBindings) == 0 && c.PutBinding == nil && c.Touch == nil &&
+	return len(c.DropBindings) == 0 && c.PutBinding == nil &&
 		len(c.DropDocuments) == 0 && c.PutDocument == nil && len(c.DropEvents) == 0 && len(c.PutEvents) == 0
 }
 
@@ -189,17 +181,16 @@ func (t *Tables) PlanDelete(id bsf.ID) (Change, bsf.Outcome, error) {
 }
 
 // PlanTouch plans bsf.BindingPager.Touch.
-func (t *Tables) PlanTouch(x Touch) (Change, *bsf.Record, error) {
+func (t *Tables) PlanTouch(id bsf.ID, audited time.Time, attempts uint8) (Change, error) {
 	var c Change
-	t.guardID(&c, x.ID)
-	r, _ := t.bindings.byID(x.ID)
+	t.guardID(&c, id)
+	r, _ := t.bindings.byID(id)
 	if r == nil {
-		return c, nil, bsf.ErrNotFound
+		return c, bsf.ErrNotFound
 	}
-	x.Audited = x.Audited.UTC().Truncate(time.Microsecond)
-	r.Audited, r.Attempts = x.Audited, x.Attempts
-	c.Touch = &x
-	return c, r, nil
+	r.Audited, r.Attempts = audited.UTC().Truncate(time.Microsecond), attempts
+	c.DropBindings, c.PutBinding = []bsf.ID{id}, r
+	return c, nil
 }
 
 // PlanCreateDocument plans bsf.DocumentStore.CreateDocument.
@@ -271,9 +262,6 @@ func (t *Tables) Apply(c *Change) error {
 		if err := t.bindings.replace(c.DropBindings, fresh); err != nil {
 			return err
 		}
-	}
-	if c.Touch != nil {
-		t.bindings.touch(c.Touch.ID, c.Touch.Audited, c.Touch.Attempts)
 	}
 	for i := range c.DropDocuments {
 		var fresh *bsf.Document

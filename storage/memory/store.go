@@ -60,7 +60,7 @@ func (s *Store) Delete(_ context.Context, id bsf.ID) (bsf.Outcome, error) {
 func (s *Store) Touch(_ context.Context, id bsf.ID, audited time.Time, attempts uint8) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c, _, err := s.PlanTouch(Touch{id, audited, attempts})
+	c, err := s.PlanTouch(id, audited, attempts)
 	if err != nil {
 		return err
 	}

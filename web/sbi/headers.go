@@ -18,7 +18,6 @@ const (
 	HeaderMaxRspTime   = "3gpp-Sbi-Max-Rsp-Time"
 	HeaderBinding      = "3gpp-Sbi-Binding"
 	HeaderCallback     = "3gpp-Sbi-Callback"
-	HeaderPriority     = "3gpp-Sbi-Message-Priority"
 	HeaderRevalidation = "X-Oc-Binding-Revalidation"
 	HeaderCookie       = "Ocnf-Service-Cookie"
 )

@@ -51,7 +51,6 @@ var (
 	ShuttingDown            = &Condition{"shuttingDown", 503, "NF_FAILOVER", "Shutting down", 122}
 	StorageTimeout          = &Condition{"storageTimeout", 504, "TARGET_NF_NOT_REACHABLE", "Storage did not answer in time", 123}
 	TimedOutRequest         = &Condition{"timedOutRequest", 504, "TIMED_OUT_REQUEST", "Request arrived too late", 124}
-	RequestTimeout          = &Condition{"requestTimeout", 408, "", "The body did not arrive in time", 125}
 )
 
 // Conditions lists the conditions of this package.
@@ -61,7 +60,7 @@ func Conditions() []*Condition {
 		OptionalQueryIncorrect, MandatoryIeMissing, MandatoryIeIncorrect, OptionalIeIncorrect,
 		ModificationNotAllowed, NotFound, UnknownPath, MethodNotAllowed, NotAcceptable, ContentTooLarge,
 		URITooLong, UnsupportedMediaType, SystemFailure, InsufficientResources, NotImplemented,
-		StorageUnavailable, ShuttingDown, StorageTimeout, TimedOutRequest, RequestTimeout,
+		StorageUnavailable, ShuttingDown, StorageTimeout, TimedOutRequest,
 	}
 }
 
