@@ -12,7 +12,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -23,8 +22,10 @@ import (
 	"bsfd/bsf"
 	"bsfd/bsf/nbsf"
 	"bsfd/config"
+	"bsfd/diameter"
 	"bsfd/internal/heap"
 	"bsfd/internal/lab"
+	"bsfd/internal/process"
 	"bsfd/storage"
 	"bsfd/storage/postgres"
 	"bsfd/web/oam"
@@ -102,32 +103,33 @@ func serve(ctx context.Context, args, environ []string, _, stderr io.Writer) err
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	defer signal.Stop(signals)
-	p := &process{cfg: cfg, log: cfg.Log.Logger(stderr), metrics: prometheus.NewRegistry(), ready: oam.NewReadiness()}
+	p := &server{cfg: cfg, log: cfg.Log.Logger(stderr), metrics: prometheus.NewRegistry(), ready: oam.NewReadiness()}
 	p.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return p.run(ctx, signals)
 }
 
-// process is a running bsfd: what was started, in order, and how to stop it.
-type process struct {
+// server is a running bsfd: what was started, in order, and how to stop it.
+type server struct {
 	cfg      *config.Config
 	log      zerolog.Logger
 	metrics  *prometheus.Registry
 	ready    *oam.Readiness
 	sbi      *sbi.Server
+	rx       *diameter.Gateway // nil when not enabled
 	teardown []func() error
 }
 
 // deferStop registers what undoes an acquisition; it runs in reverse order.
-func (p *process) deferStop(f func() error) { p.teardown = append(p.teardown, f) }
+func (p *server) deferStop(f func() error) { p.teardown = append(p.teardown, f) }
 
 // run starts everything, waits for the end and stops everything.
-func (p *process) run(ctx context.Context, signals <-chan os.Signal) error {
+func (p *server) run(ctx context.Context, signals process.Signals) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	group, ctx := errgroup.WithContext(ctx)
 	err := p.start(ctx, group, signals)
 	if err == nil {
-		p.wait(ctx, signals)
+		signals.Wait(ctx, p.log, p.reload)
 		p.stop(signals)
 	}
 	cancel()
@@ -141,7 +143,7 @@ func (p *process) run(ctx context.Context, signals <-chan os.Signal) error {
 
 // start brings the modules up: operator's interface, storage, registry,
 // listeners. A signal while storage loads ends the start.
-func (p *process) start(ctx context.Context, group *errgroup.Group, signals <-chan os.Signal) error {
+func (p *server) start(ctx context.Context, group *errgroup.Group, signals process.Signals) error {
 	cfg := p.cfg
 	operator := oam.New(cfg.OAM, oam.NewVersion(version), p.ready, p.metrics)
 	if err := operator.Listen(ctx); err != nil {
@@ -186,6 +188,10 @@ func (p *process) start(ctx context.Context, group *errgroup.Group, signals <-ch
 	if err := p.sbi.Listen(ctx); err != nil {
 		return err
 	}
+	if err := p.startDiameter(ctx, group, registry, store); err != nil {
+		return err
+	}
+	operator.ShowDiameter(p.rx)
 	storage.Observe(store, cfg.Storage.Timeout, p.metrics)
 	group.Go(func() error { return notifier.Run(ctx) })
 	group.Go(func() error { return p.sbi.Run(ctx) })
@@ -193,25 +199,36 @@ func (p *process) start(ctx context.Context, group *errgroup.Group, signals <-ch
 		p.log.Info().Str("component", "sbi").Str("address", p.sbi.Scheme()+"://"+a).Msg("listening")
 	}
 	p.ready.Ready(store.Ready)
-	p.tellSystemd(daemon.SdNotifyReady)
+	process.Tell(p.log, process.Ready)
 	p.log.Info().Str("nfInstanceId", instance).Str("storage", string(cfg.Storage.Engine)).Str("version", version).Msg("ready")
 	return nil
 }
 
+// startDiameter brings the Rx gateway up, when there is to be one.
+func (p *server) startDiameter(ctx context.Context, group *errgroup.Group, registry *bsf.Registry, store storage.Store) (err error) {
+	if !p.cfg.Diameter.Enabled {
+		return nil
+	}
+	deps := diameter.Deps{
+		Bindings: registry, Remote: p.cfg.Storage.Engine == storage.Postgres, Settings: store, Log: p.log, Metrics: p.metrics,
+	}
+	if p.rx, err = diameter.New(p.cfg.Diameter, deps); err != nil {
+		return fmt.Errorf("diameter.%w", err)
+	}
+	if err := p.rx.Listen(ctx); err != nil {
+		return err
+	}
+	group.Go(func() error { return p.rx.Run(ctx) })
+	for _, a := range p.rx.Addrs() {
+		p.log.Info().Str("component", "diameter").Str("address", a).Msg("listening")
+	}
+	return nil
+}
+
 // openStorage opens the engine; a signal meanwhile gives up.
-func (p *process) openStorage(ctx context.Context, signals <-chan os.Signal) (storage.Store, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	opened := make(chan struct{})
-	watching := make(chan struct{})
-	go func() {
-		defer close(watching)
-		select {
-		case <-signals:
-			cancel()
-		case <-opened:
-		}
-	}()
+func (p *server) openStorage(ctx context.Context, signals process.Signals) (storage.Store, error) {
+	ctx, stop := signals.Interrupt(ctx)
+	defer stop()
 	last := time.Now()
 	store, err := storage.Open(ctx, p.cfg.Storage, func(records int64, fraction float64) {
 		p.ready.Loading(records, fraction)
@@ -220,61 +237,29 @@ func (p *process) openStorage(ctx context.Context, signals <-chan os.Signal) (st
 			p.log.Info().Str("component", "storage").Int64("bindings", records).Int("percent", int(fraction*100)).Msg("loading")
 		}
 	}, p.log, p.metrics)
-	close(opened)
-	<-watching
 	if err != nil {
 		return nil, fmt.Errorf("storage: %w", err)
 	}
 	return store, nil
 }
 
-// wait returns when the process is to end. SIGHUP reads certificates again.
-func (p *process) wait(ctx context.Context, signals <-chan os.Signal) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case s := <-signals:
-			if s != syscall.SIGHUP {
-				p.log.Info().Str("signal", s.String()).Msg("stopping")
-				return
-			}
-			p.sbi.Reload()
-			p.log.Info().Msg("certificates read again")
-		}
+// reload reads the certificates again.
+func (p *server) reload() {
+	p.sbi.Reload()
+	if p.rx != nil {
+		p.rx.Reload()
 	}
 }
 
-// stop drains within the grace period; a second signal cuts it short.
-func (p *process) stop(signals <-chan os.Signal) {
+// stop drains within the grace period.
+func (p *server) stop(signals process.Signals) {
 	p.ready.NotReady("shutting down")
-	p.tellSystemd(daemon.SdNotifyStopping)
-	ctx, cancel := context.WithTimeout(context.Background(), p.cfg.Process.GracePeriod)
-	defer cancel()
-	drained := make(chan error, 1)
-	go func() { drained <- p.sbi.Drain(ctx) }()
-	for {
-		select {
-		case err := <-drained:
-			if err != nil {
-				p.log.Warn().Err(err).Msg("not all requests finished within the grace period")
-			}
-			return
-		case s := <-signals:
-			if s == syscall.SIGHUP {
-				continue
-			}
-			p.log.Warn().Msg("second signal, stopping at once")
-			cancel()
-		}
+	process.Tell(p.log, process.Stopping)
+	drains := []func(context.Context) error{p.sbi.Drain}
+	if p.rx != nil {
+		drains = append(drains, p.rx.Drain)
 	}
-}
-
-// tellSystemd reports the state to a service manager that asked for it.
-func (p *process) tellSystemd(state string) {
-	if _, err := daemon.SdNotify(false, state); err != nil {
-		p.log.Warn().Err(err).Msg("service manager not notified")
-	}
+	signals.Drain(p.log, p.cfg.Process.GracePeriod, drains...)
 }
 
 // check is the pre-flight: a line a check, exit code 1 when one fails.

@@ -14,20 +14,23 @@ import (
 // doors is who may import whom: imports go one way, modules never import each
 // other, and only the wiring knows everyone.
 var doors = map[string][]string{
-	".":                   {"bsf", "bsf/nbsf", "config", "storage", "storage/postgres", "web/oam", "web/sbi", "internal/heap", "internal/lab"},
-	"config":              {"bsf", "bsf/nbsf", "internal/tgpp", "storage", "storage/embedded", "storage/postgres", "web/oam", "web/sbi"},
+	".":                   {"bsf", "bsf/nbsf", "config", "diameter", "storage", "storage/postgres", "web/oam", "web/sbi", "internal/heap", "internal/lab", "internal/process"},
+	"config":              {"bsf", "bsf/nbsf", "diameter", "internal/tgpp", "storage", "storage/embedded", "storage/postgres", "web/oam", "web/sbi"},
 	"bsf":                 {"internal/tgpp"},
 	"bsf/nbsf":            {"bsf", "internal/tgpp", "web/sbi"},
+	"diameter":            {"bsf", "diameter/rx", "internal/tgpp"},
+	"diameter/rx":         {},
 	"storage":             {"bsf", "storage/embedded", "storage/memory", "storage/postgres"},
 	"storage/memory":      {"bsf", "internal/tgpp"},
 	"storage/embedded":    {"bsf", "storage/memory"},
 	"storage/postgres":    {"bsf"},
 	"storage/storagetest": {"bsf", "internal/tgpp", "storage"},
 	"web/sbi":             {"internal/tgpp"},
-	"web/oam":             {},
+	"web/oam":             {"diameter"},
 	"internal/tgpp":       {},
 	"internal/heap":       {},
 	"internal/pgtest":     {},
+	"internal/process":    {},
 	"internal/peertest":   {},
 	"internal/lab":        {"bsf", "internal/heap", "internal/tgpp", "storage", "storage/embedded", "storage/postgres"},
 }

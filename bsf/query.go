@@ -8,8 +8,8 @@ import (
 )
 
 // Query asks for the binding of a UE address (TS 29.521 §4.2.4.2). At least
-// one of the three addresses is given; every attribute that is given must
-// match.
+// one of the three addresses or the SUPI is given; every attribute that is
+// given must match.
 type Query struct {
 	Ipv4Addr  netip.Addr
 	Ipv6      netip.Prefix
@@ -28,8 +28,10 @@ func (q *Query) key() Key {
 		return PrefixKey(netip.PrefixFrom(q.Ipv4Addr, 32))
 	case q.Ipv6.IsValid():
 		return PrefixKey(q.Ipv6)
-	default:
+	case q.MacAddr48 != "":
 		return MacKey(q.MacAddr48)
+	default:
+		return SupiKey(q.Supi)
 	}
 }
 

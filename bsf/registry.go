@@ -259,13 +259,30 @@ func (r *Registry) Update(ctx context.Context, id ID, change func(*PcfBinding)) 
 
 // Deregister removes a binding (TS 29.521 §4.2.3.2), or returns ErrNotFound.
 func (r *Registry) Deregister(ctx context.Context, id ID) error {
+	_, err := r.remove(ctx, id, ReasonDeregistered)
+	return err
+}
+
+// Remove removes a binding that its PCF did not deregister, and logs it.
+// Subscribers are told as of a deregistration. It returns ErrNotFound when
+// there is none.
+func (r *Registry) Remove(ctx context.Context, id ID, reason Reason) error {
+	rec, err := r.remove(ctx, id, reason)
+	if err == nil {
+		r.removals.Info().Str("binding", id.String()).Str("reason", string(reason)).
+			Str("pcfId", string(rec.Binding.PcfId)).Msg("binding removed")
+	}
+	return err
+}
+
+func (r *Registry) remove(ctx context.Context, id ID, reason Reason) (*Record, error) {
 	out, err := r.bindings.Delete(ctx, id)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	r.metrics.removals.WithLabelValues(string(ReasonDeregistered)).Inc()
+	r.metrics.removals.WithLabelValues(string(reason)).Inc()
 	if out.Queued {
 		r.waker.Wake()
 	}
-	return nil
+	return out.Record, nil
 }

@@ -128,6 +128,7 @@ const (
 	ReasonSuperseded   Reason = "superseded"   // its address was registered for another session
 	ReasonCollision    Reason = "collision"    // a registration with a newer timestamp won
 	ReasonRevalidated  Reason = "revalidated"  // its PCF registered it again with other contents
+	ReasonStale        Reason = "stale"        // its PCF answered that it has no such session
 )
 
 // Removal is a binding that a step of the registry removed.

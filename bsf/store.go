@@ -82,6 +82,7 @@ const (
 	KindMbsBinding   Kind = 2
 	KindSubscription Kind = 3
 	KindSetting      Kind = 4
+	KindHistory      Kind = 5
 )
 
 // String is the name of the kind in logs and metrics.
@@ -95,6 +96,8 @@ func (k Kind) String() string {
 		return "subscription"
 	case KindSetting:
 		return "setting"
+	case KindHistory:
+		return "history"
 	}
 	return "unknown"
 }

@@ -11,6 +11,7 @@ import (
 
 	"bsfd/bsf"
 	"bsfd/bsf/nbsf"
+	"bsfd/diameter"
 	"bsfd/internal/tgpp"
 	"bsfd/storage"
 	"bsfd/storage/embedded"
@@ -26,6 +27,7 @@ type Config struct {
 	BSF           bsf.Config      `koanf:"bsf"`
 	Errors        sbi.ErrorConfig `koanf:"errors"`
 	Notifications Notifications   `koanf:"notifications"`
+	Diameter      diameter.Config `koanf:"diameter"`
 	Storage       storage.Config  `koanf:"storage"`
 	OAM           oam.Config      `koanf:"oam"`
 	Log           Log             `koanf:"log"`
@@ -103,6 +105,7 @@ func Default() Config {
 			},
 			ClientConfig: sbi.ClientConfig{DialTimeout: time.Second},
 		},
+		Diameter: diameter.DefaultConfig(),
 		Storage: storage.Config{
 			Engine:   storage.Embedded,
 			DataDir:  "./data",
@@ -127,6 +130,7 @@ func (c *Config) Check() error {
 		{"sbi", c.API("").Check()},
 		{"bsf", c.BSF.Check()},
 		{"notifications", c.Notifications.NotifierConfig.Check()},
+		{"diameter", c.Diameter.Check()},
 		{"storage", c.Storage.Check()},
 		{"oam", c.OAM.Check()},
 		{"log", c.Log.check()},

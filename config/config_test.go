@@ -118,6 +118,9 @@ func sampleFile() string {
 	b.WriteString("# Every setting of bsfd with its default. Keep what you change.\n")
 	var open []string
 	for _, o := range Options() {
+		if o.Element {
+			continue
+		}
 		parts := strings.Split(o.Key, ".")
 		same := 0
 		for same < len(open) && same < len(parts)-1 && open[same] == parts[same] {
@@ -133,10 +136,13 @@ func sampleFile() string {
 		}
 		indent, name := strings.Repeat("  ", len(open)), parts[len(parts)-1]
 		switch {
+		case o.FileOnly && o.Key != "errors.conditions":
+			fmt.Fprintf(&b, "%s%s: []  # %s\n", indent, name, o.Usage)
+			continue
 		case o.FileOnly:
 			fmt.Fprintf(&b, "%s# answers by condition name, such as\n%s#   resourceNotFound: {status: 404, cause: X, title: X, description: X}\n%s%s: {}\n", indent, indent, indent, name)
 			continue
-		case o.Key == "sbi.listen" || o.Key == "errors.serverHeaderCodes":
+		case o.List:
 			fmt.Fprintf(&b, "%s%s: [%s]  # %s\n", indent, name, quoted(o.Default), o.Usage)
 			continue
 		}

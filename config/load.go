@@ -23,6 +23,11 @@ type Option struct {
 	Default string
 	// FileOnly is set for settings that are no single value.
 	FileOnly bool
+	// List is set for a list of texts or numbers.
+	List bool
+	// Element is set for a key inside the elements of a list, such as
+	// diameter.peers[].host.
+	Element bool
 }
 
 // Env is the name of the environment variable of the option.
@@ -48,10 +53,16 @@ func collect(list []Option, prefix string, v reflect.Value) []Option {
 			list = collect(list, prefix, v.Field(i))
 		case f.Type.Kind() == reflect.Struct:
 			list = collect(list, prefix+name+".", v.Field(i))
+		case f.Type.Kind() == reflect.Slice && f.Type.Elem().Kind() == reflect.Struct:
+			list = append(list, Option{Key: prefix + name, Usage: f.Tag.Get("usage"), FileOnly: true})
+			for _, o := range collect(nil, prefix+name+"[].", reflect.Zero(f.Type.Elem())) {
+				o.FileOnly, o.Element, o.Default = true, true, ""
+				list = append(list, o)
+			}
 		default:
 			list = append(list, Option{
 				Key: prefix + name, Usage: f.Tag.Get("usage"), Default: valueText(v.Field(i)),
-				FileOnly: f.Type.Kind() == reflect.Map,
+				FileOnly: f.Type.Kind() == reflect.Map, List: f.Type.Kind() == reflect.Slice,
 			})
 		}
 	}

@@ -8,8 +8,10 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
+	"bsfd/diameter"
 	"bsfd/storage"
 	"bsfd/storage/embedded"
 	"bsfd/storage/postgres"
@@ -44,7 +46,14 @@ func (c *Config) Preflight(ctx context.Context, w io.Writer) error {
 			report(f.What, f.Err)
 		}
 	}
-	for _, addr := range append([]string{c.OAM.Listen}, c.SBI.Listen...) {
+	addresses := slices.Concat([]string{c.OAM.Listen}, c.SBI.Listen)
+	if d := c.Diameter; d.Enabled {
+		addresses = slices.Concat(addresses, d.Listen, d.ListenTLS)
+		if d.TLS != diameter.DefaultConfig().TLS {
+			report("certificates of diameter.tls", d.TLS.Check())
+		}
+	}
+	for _, addr := range addresses {
 		report("address "+addr, addressFree(ctx, addr))
 	}
 	if failed {

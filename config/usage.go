@@ -14,6 +14,7 @@ var sections = [...]struct{ key, text string }{
 	{"bsf", "rules of the registry"},
 	{"errors", "error answers"},
 	{"notifications", "delivery to subscribers"},
+	{"diameter", "Rx gateway"},
 	{"storage", "storage"},
 	{"oam", "operator's interface"},
 	{"log", "log"},

@@ -19,6 +19,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sync/errgroup"
+
+	"bsfd/diameter"
 )
 
 // Config configures the listener.
@@ -109,10 +111,12 @@ type Server struct {
 	cfg      Config
 	http     *http.Server
 	listener net.Listener
+	diameter atomic.Pointer[diameter.Gateway]
 }
 
 // New returns a server; it does not listen yet.
 func New(cfg Config, version Version, ready *Readiness, metrics prometheus.Gatherer) *Server {
+	s := &Server{cfg: cfg}
 	mux := chi.NewMux()
 	mux.Get("/livez", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, http.StatusOK, map[string]bool{"live": true})
@@ -129,14 +133,16 @@ func New(cfg Config, version Version, ready *Readiness, metrics prometheus.Gathe
 		writeJSON(w, status, s)
 	})
 	mux.Handle("/metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
-	return &Server{cfg: cfg, http: &http.Server{
+	s.diameterRoutes(mux)
+	s.http = &http.Server{
 		Handler:           mux,
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       30 * time.Second,
 		WriteTimeout:      time.Minute,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    16 << 10,
-	}}
+	}
+	return s
 }
 
 func writeJSON(w http.ResponseWriter, status int, v any) {

@@ -1,0 +1,131 @@
+package diameter
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"bsfd/diameter/rx"
+)
+
+// metrics are the metrics of the gateway. Those on the path of a message are
+// looked up once.
+type metrics struct {
+	received, timeouts [kinds]prometheus.Counter
+	first              [kinds]prometheus.Counter // sent the first time
+	latency            [kinds]prometheus.Observer
+	success            [kinds]prometheus.Counter
+
+	requests       *prometheus.CounterVec
+	responses      *prometheus.CounterVec
+	answers        *prometheus.CounterVec
+	lookups        *prometheus.CounterVec
+	malformed      *prometheus.CounterVec
+	failedConns    *prometheus.CounterVec
+	realmFailed    *prometheus.CounterVec
+	conns          *prometheus.GaugeVec
+	cookies        prometheus.Counter
+	discarded      prometheus.Counter
+	repaved        prometheus.Counter
+	staleRequests  prometheus.Counter
+	staleResponses *prometheus.CounterVec
+}
+
+func counter(name, help string) prometheus.Counter {
+	return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+}
+
+func counters2(name, help string, labels ...string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+}
+
+func newMetrics(reg prometheus.Registerer, g *Gateway) *metrics {
+	m := &metrics{
+		requests:       counters2("ocbsf_diam_request_network_total", "Rx requests sent to peers.", "msgType", "retry", "retryReason"),
+		responses:      counters2("ocbsf_diam_response_network_total", "Rx answers received from peers, by result class.", "msgType", "responseCode"),
+		answers:        counters2("ocbsf_diam_response_local_total", "Answers that the gateway made itself, by result.", "responseCode"),
+		lookups:        counters2("ocbsf_diam_binding_discovery_total", "Lookups of bindings for AARs, by outcome.", "result"),
+		malformed:      counters2("ocbsf_diam_malformed_total", "Messages that could not be read or routed for what they are, by what was wrong.", "what"),
+		failedConns:    counters2("diam_failed_conn_network", "Diameter connections that failed, by reason.", "transport", "reason"),
+		realmFailed:    counters2("ocbsf_diam_realm_validation_failed_total", "AARs refused for their Destination-Realm.", "validation"),
+		cookies:        counter("ocbsf_ocnf_service_cookie_total", "AARs that were forwarded with an OCNF-SERVICE-COOKIE."),
+		discarded:      counter("ocbsf_diam_answer_discarded_total", "Answers that belonged to no request."),
+		repaved:        counter("diam_repaving_disconnections_total", "Connections ended by repaving."),
+		staleRequests:  counter("ocbsf_diamgw_notification_request_count_total", "Sessions that their PCF did not know."),
+		staleResponses: counters2("ocbsf_diamgw_notification_response_count_total", "What became of their bindings.", "result"),
+		conns: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "diam_conn_network", Help: "1 while the configured peer is connected.",
+		}, []string{"peer", "realm"}),
+	}
+	received := counters2("ocbsf_diam_request_received_total", "Rx requests received.", "msgType")
+	timeouts := counters2("ocbsf_diam_timeout_total", "Rx requests that were not answered in time.", "msgType")
+	latency := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "ocbsf_diam_response_latency_seconds", Help: "Time from an Rx request to its answer.",
+		Buckets: []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5},
+	}, []string{"msgType"})
+	reg.MustRegister(m.requests, m.responses, m.answers, m.lookups, m.malformed, m.failedConns, m.realmFailed, m.conns,
+		m.cookies, m.discarded, m.repaved, m.staleRequests, m.staleResponses, received, timeouts, latency)
+	for k := range kind(kinds) {
+		m.received[k] = received.WithLabelValues(k.String())
+		m.timeouts[k] = timeouts.WithLabelValues(k.String())
+		m.latency[k] = latency.WithLabelValues(k.String())
+		m.first[k] = m.requests.WithLabelValues(k.String(), "false", "")
+		m.success[k] = m.responses.WithLabelValues(k.String(), "2001")
+	}
+	for name, x := range map[string]struct {
+		help string
+		f    func() float64
+	}{
+		"ocbsf_diam_pending_requests": {"Rx requests that wait for an answer.", func() float64 { return float64(g.pendingRequests()) }},
+		"ocbsf_diam_connections":      {"Diameter connections, those before capabilities exchange included.", func() float64 { return float64(g.open.Load()) }},
+		"ocbsf_diam_sessions":         {"Rx sessions that are remembered.", func() float64 { return float64(g.sessions.len()) }},
+	} {
+		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: x.help}, x.f))
+	}
+	return m
+}
+
+// sent counts a request that went out, with the reason when not the first
+// time.
+func (m *metrics) sent(k kind, retryReason string) {
+	if retryReason == "" {
+		m.first[k].Inc()
+		return
+	}
+	m.requests.WithLabelValues(k.String(), "true", retryReason).Inc()
+}
+
+// answered counts the answer to a request.
+func (m *metrics) answered(p *pending, r rx.Result, now time.Time) {
+	m.latency[p.kind].Observe(now.Sub(p.sent).Seconds())
+	if r == rx.Base(rx.Success) {
+		m.success[p.kind].Inc()
+		return
+	}
+	m.responses.WithLabelValues(p.kind.String(), label(r)).Inc()
+}
+
+// own counts an answer of the gateway itself.
+func (m *metrics) own(r rx.Result) { m.answers.WithLabelValues(r.String()).Inc() }
+
+// connected notes whether a peer is connected. Hosts that are not configured
+// are too many to have a series each.
+func (m *metrics) connected(p *peer, is bool) {
+	if !p.known {
+		return
+	}
+	v := 0.0
+	if is {
+		v = 1
+	}
+	m.conns.WithLabelValues(p.host, p.cfg.Realm).Set(v)
+}
+
+// label is the result as a label: the code of a peer counts only when it is
+// one that exists, so that a peer cannot make series without end.
+func label(r rx.Result) string {
+	if r.Code < 1000 || r.Code > 5999 || r.Vendor != 0 && r.Vendor != rx.Vendor3GPP {
+		return "other"
+	}
+	return r.String()
+}

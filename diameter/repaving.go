@@ -1,0 +1,263 @@
+package diameter
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/rs/zerolog"
+
+	"bsfd/bsf"
+	"bsfd/diameter/rx"
+)
+
+// Trigger is a demand to disconnect the peers that are connected now, so that
+// they spread over the instances again.
+type Trigger struct {
+	InvocationID     string    `json:"invocationId"`
+	RequestTimestamp time.Time `json:"requestTimestamp"`
+}
+
+// RepavingConfig is the part of the configuration that operators change while
+// the gateway runs. Times are in milliseconds.
+type RepavingConfig struct {
+	Enabled                      bool   `json:"enabled"`
+	MaxStaggerJitter             int64  `json:"maxStaggerJitter"`
+	ReinvocationDelayMin         int64  `json:"reinvocationDelayMin"`
+	ConnectionDisconnectInterval int64  `json:"connectionDisconnectInterval"`
+	DPRDelay                     int64  `json:"dprDelay"`
+	DPRDisconnectCause           uint32 `json:"dprDisconnectCause"`
+}
+
+// Check reports the first wrong setting with its key.
+func (c RepavingConfig) Check() error { return c.repaving().check() }
+
+func (c RepavingConfig) repaving() Repaving {
+	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+	return Repaving{
+		Enabled: c.Enabled, MaxStaggerJitter: ms(c.MaxStaggerJitter), ReinvocationDelay: ms(c.ReinvocationDelayMin),
+		DisconnectInterval: ms(c.ConnectionDisconnectInterval), DPRDelay: ms(c.DPRDelay), DisconnectCause: c.DPRDisconnectCause,
+	}
+}
+
+func (r Repaving) config() RepavingConfig {
+	return RepavingConfig{
+		r.Enabled, r.MaxStaggerJitter.Milliseconds(), r.ReinvocationDelay.Milliseconds(),
+		r.DisconnectInterval.Milliseconds(), r.DPRDelay.Milliseconds(), r.DisconnectCause,
+	}
+}
+
+// Where triggers and the configuration are in storage.
+const (
+	triggerKey = "diameterRepavingTrigger"
+	configKey  = "diameterRepavingConfig"
+	// keptTriggers is how many triggers of the past are kept.
+	keptTriggers = 100
+	// repavingPoll is how often storage is asked, so that a trigger reaches
+	// all instances that share it.
+	repavingPoll = time.Second
+)
+
+// repaver carries out triggers, one after the other in the order in which they
+// were given.
+type repaver struct {
+	g    *Gateway
+	log  zerolog.Logger
+	busy atomic.Bool
+	seen bsf.ID    // the last trigger that was taken from storage
+	done time.Time // when the last one was carried out
+
+	mu  sync.Mutex
+	cfg Repaving
+}
+
+func newRepaver(g *Gateway) *repaver {
+	return &repaver{g: g, cfg: g.cfg.Repaving, log: g.log.With().Str("feature", "repaving").Logger()}
+}
+
+// TriggerRepaving stores a trigger; every instance on the same storage takes
+// it up.
+func (g *Gateway) TriggerRepaving(ctx context.Context) (Trigger, error) {
+	t := Trigger{uuid.NewString(), time.Now().UTC()}
+	body, err := json.Marshal(t)
+	if err != nil {
+		return t, err
+	}
+	past, err := g.deps.Settings.FindDocuments(ctx, bsf.KindHistory, triggerKey)
+	if err != nil {
+		return t, err
+	}
+	var drop []bsf.ID
+	for i := 0; i <= len(past)-keptTriggers; i++ {
+		drop = append(drop, past[i].ID)
+	}
+	d := &bsf.Document{Kind: bsf.KindHistory, ID: bsf.NewID(), Keys: []string{triggerKey}, Body: body}
+	_, _, err = g.deps.Settings.CreateDocument(ctx, d, drop, nil)
+	return t, err
+}
+
+// RepavingHistory lists the triggers of the past, oldest first.
+func (g *Gateway) RepavingHistory(ctx context.Context) ([]Trigger, error) {
+	docs, err := g.deps.Settings.FindDocuments(ctx, bsf.KindHistory, triggerKey)
+	list := make([]Trigger, len(docs))
+	for i, d := range docs {
+		err = errors.Join(err, json.Unmarshal(d.Body, &list[i]))
+	}
+	return list, err
+}
+
+// RepavingBusy reports whether a trigger is being carried out.
+func (g *Gateway) RepavingBusy() bool { return g.repaver.busy.Load() }
+
+// RepavingConfig is the configuration that counts now.
+func (g *Gateway) RepavingConfig() RepavingConfig { return g.repaver.config().config() }
+
+// SetRepavingConfig checks and stores the configuration; every instance on the
+// same storage takes it up.
+func (g *Gateway) SetRepavingConfig(ctx context.Context, c RepavingConfig) error {
+	if err := c.Check(); err != nil {
+		return err
+	}
+	body, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	old, err := g.deps.Settings.FindDocuments(ctx, bsf.KindSetting, configKey)
+	if err != nil {
+		return err
+	}
+	var drop []bsf.ID
+	for _, d := range old {
+		drop = append(drop, d.ID)
+	}
+	d := &bsf.Document{Kind: bsf.KindSetting, ID: bsf.NewID(), Keys: []string{configKey}, Body: body}
+	if _, _, err = g.deps.Settings.CreateDocument(ctx, d, drop, nil); err != nil {
+		return err
+	}
+	g.repaver.setConfig(c.repaving())
+	return nil
+}
+
+func (r *repaver) config() Repaving {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.cfg
+}
+
+func (r *repaver) setConfig(c Repaving) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.cfg = c
+}
+
+// run looks for triggers until ctx ends. Those from before the start concern
+// no connection of this process.
+func (r *repaver) run(ctx context.Context) {
+	r.seen = bsf.NewID()
+	for r.pause(ctx, repavingPoll) {
+		r.refresh(ctx)
+		docs, err := r.g.deps.Settings.FindDocuments(ctx, bsf.KindHistory, triggerKey)
+		if err != nil {
+			r.log.Debug().Err(err).Msg("triggers cannot be read")
+			continue
+		}
+		for _, d := range docs {
+			if slices.Compare(d.ID[:], r.seen[:]) <= 0 {
+				continue
+			}
+			r.seen = d.ID
+			var t Trigger
+			if json.Unmarshal(d.Body, &t) == nil {
+				r.carryOut(ctx, t)
+			}
+		}
+	}
+}
+
+// refresh takes up a configuration that another instance has stored.
+func (r *repaver) refresh(ctx context.Context) {
+	docs, err := r.g.deps.Settings.FindDocuments(ctx, bsf.KindSetting, configKey)
+	if err != nil || len(docs) == 0 {
+		return
+	}
+	var c RepavingConfig
+	if json.Unmarshal(docs[len(docs)-1].Body, &c) == nil && c.Check() == nil {
+		r.setConfig(c.repaving())
+	}
+}
+
+// pause waits; false means that ctx ended.
+func (r *repaver) pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// carryOut disconnects the peers whose connections are older than the trigger.
+func (r *repaver) carryOut(ctx context.Context, t Trigger) {
+	cfg := r.config()
+	log := r.log.With().Str("invocationId", t.InvocationID).Logger()
+	if !cfg.Enabled {
+		log.Warn().Msg("trigger ignored: repaving is not enabled")
+		return
+	}
+	r.busy.Store(true)
+	defer r.busy.Store(false)
+	if wait := time.Until(r.done.Add(cfg.ReinvocationDelay)); !r.done.IsZero() && wait > 0 {
+		log.Info().Dur("wait", wait).Msg("trigger waits: the last one was a short time ago")
+		if !r.pause(ctx, wait) {
+			return
+		}
+	}
+	jitter := rand.N(cfg.MaxStaggerJitter + 1)
+	log.Info().Dur("wait", jitter).Msg("repaving begins")
+	if !r.pause(ctx, jitter) {
+		return
+	}
+	n := 0
+	for _, p := range r.g.peerList() {
+		if !p.repavable(t.RequestTimestamp) {
+			continue
+		}
+		if n++; n > 1 && !r.pause(ctx, cfg.DisconnectInterval) {
+			return
+		}
+		r.disconnect(ctx, p, cfg)
+	}
+	r.done = time.Now()
+	log.Info().Int("disconnected", n).Msg("repaving done")
+}
+
+// disconnect sends a DPR once the answers that are outstanding have come, or
+// the delay is over.
+func (r *repaver) disconnect(ctx context.Context, p *peer, cfg Repaving) {
+	if c := p.active.Swap(nil); c != nil {
+		quiet, cancel := context.WithTimeout(ctx, cfg.DPRDelay)
+		// When the delay is over it goes on all the same.
+		_ = r.g.until(quiet, func() bool { return c.pend.len() == 0 })
+		cancel()
+	}
+	tn := &turn{g: r.g, ctx: ctx, now: time.Now()}
+	_ = p.step(event{kind: eventDisconnect, cause: rx.Cause(cfg.DisconnectCause), reason: "repaving", turn: tn})
+	tn.flush()
+	r.g.metrics.repaved.Inc()
+}
+
+// repavable reports whether the peer made its connection itself, before the
+// time, and is no other instance.
+func (p *peer) repavable(before time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.state == StateOpen && !p.cfg.Instance && p.conn.dialled == nil && p.conn.opened.Before(before)
+}

@@ -1,0 +1,262 @@
+package rx
+
+import "bytes"
+
+// Field is where an AVP stands in a message.
+type Field struct {
+	// At and End delimit the AVP with its padding; End is 0 when it is absent.
+	At, End int
+	// Data is its value.
+	Data []byte
+}
+
+// Present reports whether the message has the AVP.
+func (f Field) Present() bool { return f.End != 0 }
+
+// maxHops is how many Route-Records a message may have. One that has passed
+// more agents goes round in circles.
+const maxHops = 16
+
+// View is a message with the places of the AVPs that routing needs. The zero
+// View is empty; Scan fills it. It refers to the message and allocates
+// nothing.
+type View struct {
+	Header
+	Raw []byte
+
+	SessionID        Field
+	OriginHost       Field
+	OriginRealm      Field
+	DestinationHost  Field
+	DestinationRealm Field
+	OriginStateID    Field
+	ResultCode       Field
+	Experimental     Field
+	DRMP             Field
+	RxRequestType    Field
+	FramedIPAddress  Field
+	FramedIPv6Prefix Field
+	CalledStationID  Field
+	IPDomainID       Field
+	// ProxyInfo is the last of them.
+	ProxyInfo Field
+
+	subscription bool // there is a Subscription-Id
+	hops         int
+	routes       [maxHops]span
+}
+
+type span struct{ at, end int32 }
+
+// Scan fills the view from a whole message, whose header length is that of
+// raw. It checks lengths and flags of the AVPs that it knows and that none of
+// them occurs twice; of others it checks the length alone, since an agent
+// passes them as they are (RFC 6733 §6.1.8). The error is a *Error; the view
+// then has what came before.
+func (v *View) Scan(raw []byte) error {
+	*v = View{Header: ParseHeader(raw), Raw: raw}
+	for off := HeaderLen; off < len(raw); {
+		a, next, err := Next(raw, off)
+		if err != nil {
+			return err
+		}
+		if err := v.note(&a, off, next); err != nil {
+			return err
+		}
+		off = next
+	}
+	return nil
+}
+
+// note keeps the place of an AVP that routing needs.
+func (v *View) note(a *AVP, at, end int) error {
+	f := v.field(a)
+	if f == nil {
+		return v.noteRepeatable(a, at, end)
+	}
+	if a.Flags&avpReserved != 0 {
+		return invalid(InvalidAVPBits, a, "AVP %d: reserved flags are set", a.Code)
+	}
+	if f.Present() {
+		return invalid(AVPOccursTooManyTimes, a, "AVP %d: occurs twice", a.Code)
+	}
+	*f = Field{at, end, a.Data}
+	return nil
+}
+
+func (v *View) noteRepeatable(a *AVP, at, end int) error {
+	if a.Vendor != VendorIETF {
+		return nil
+	}
+	switch a.Code {
+	case RouteRecord:
+		if v.hops == maxHops {
+			return fail(LoopDetected, nil, "more than %d Route-Records", maxHops)
+		}
+		v.routes[v.hops] = span{int32(at + len(a.Raw) - len(a.Data)), int32(at + len(a.Raw))}
+		v.hops++
+	case ProxyInfo:
+		v.ProxyInfo = Field{at, end, a.Data}
+	case SubscriptionID:
+		v.subscription = true
+	}
+	return nil
+}
+
+// field is where the place of an AVP is kept that occurs once.
+func (v *View) field(a *AVP) *Field {
+	switch a.Vendor {
+	case VendorIETF:
+		return v.baseField(a.Code)
+	case Vendor3GPP:
+		switch a.Code {
+		case IPDomainID:
+			return &v.IPDomainID
+		case RxRequestType:
+			return &v.RxRequestType
+		}
+	}
+	return nil
+}
+
+func (v *View) baseField(code Code) *Field {
+	switch code {
+	case SessionID:
+		return &v.SessionID
+	case OriginHost:
+		return &v.OriginHost
+	case OriginRealm:
+		return &v.OriginRealm
+	case DestinationHost:
+		return &v.DestinationHost
+	case DestinationRealm:
+		return &v.DestinationRealm
+	case OriginStateID:
+		return &v.OriginStateID
+	case ResultCode:
+		return &v.ResultCode
+	case ExperimentalResult:
+		return &v.Experimental
+	case DRMP:
+		return &v.DRMP
+	case FramedIPAddress:
+		return &v.FramedIPAddress
+	case FramedIPv6Prefix:
+		return &v.FramedIPv6Prefix
+	case CalledStationID:
+		return &v.CalledStationID
+	}
+	return nil
+}
+
+// Visited reports whether a Route-Record has the identity (RFC 6733 §6.1.3).
+// Identities are compared without regard to case.
+func (v *View) Visited(identity string) bool {
+	for _, s := range v.routes[:v.hops] {
+		if EqualIdentity(v.Raw[s.at:s.end], identity) {
+			return true
+		}
+	}
+	return false
+}
+
+// EqualIdentity compares two DiameterIdentities: they are host names.
+func EqualIdentity[T string | []byte](a T, b string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range len(b) {
+		if x, y := a[i], b[i]; x != y && (lower(x) != lower(y)) {
+			return false
+		}
+	}
+	return true
+}
+
+func lower(c byte) byte {
+	if 'A' <= c && c <= 'Z' {
+		return c + 'a' - 'A'
+	}
+	return c
+}
+
+// CheckRequest reports the first thing for which a request of Rx cannot be
+// routed: header bits that no Rx request has, or an AVP that is missing. The
+// error is a *Error.
+func (v *View) CheckRequest() error {
+	switch {
+	case v.Flags&FlagError != 0:
+		return fail(InvalidHdrBits, nil, "the E bit is set in a request")
+	case v.Flags&FlagProxiable == 0:
+		return fail(InvalidHdrBits, nil, "the P bit is not set")
+	case !v.SessionID.Present():
+		return missing(SessionID, 0, 1, "Session-Id")
+	case !v.OriginHost.Present():
+		return missing(OriginHost, 0, 1, "Origin-Host")
+	case !v.OriginRealm.Present():
+		return missing(OriginRealm, 0, 1, "Origin-Realm")
+	case !v.DestinationRealm.Present():
+		return missing(DestinationRealm, 0, 1, "Destination-Realm")
+	case v.Command == ReAuth || v.Command == AbortSession:
+		if !v.DestinationHost.Present() {
+			return missing(DestinationHost, 0, 1, "Destination-Host")
+		}
+	}
+	return nil
+}
+
+// Result is the Result-Code or Experimental-Result of an answer; ok is false
+// when it has neither in a form that can be read.
+func (v *View) Result() (r Result, ok bool) {
+	if v.ResultCode.Present() {
+		code, ok := (&AVP{Data: v.ResultCode.Data}).Uint32()
+		return Base(code), ok
+	}
+	b := v.Experimental.Data
+	for off := 0; off < len(b); {
+		a, next, err := Next(b, off)
+		if err != nil {
+			return Result{}, false
+		}
+		n, fits := a.Uint32()
+		switch {
+		case a.is(VendorID, 0):
+			r.Vendor = n
+		case a.is(ExperimentalResultCode, 0) && fits:
+			r.Code, ok = n, true
+		}
+		off = next
+	}
+	return r, ok
+}
+
+// OwnProxyInfo is the last Proxy-Info when its Proxy-Host is the identity
+// (RFC 6733 §6.2.2).
+func (v *View) OwnProxyInfo(identity string) (f Field, ok bool) {
+	b := v.ProxyInfo.Data
+	for off := 0; off < len(b); {
+		a, next, err := Next(b, off)
+		if err != nil {
+			return Field{}, false
+		}
+		if a.is(ProxyHost, 0) {
+			return v.ProxyInfo, EqualIdentity(a.Data, identity)
+		}
+		off = next
+	}
+	return Field{}, false
+}
+
+// ForgetProxyInfo hides the last Proxy-Info from AppendAnswer when its
+// Proxy-Host is the identity: the one that this node has added itself.
+func (v *View) ForgetProxyInfo(identity string) {
+	if f, ok := v.OwnProxyInfo(identity); ok {
+		v.ProxyInfo.End = f.At
+	}
+}
+
+// Initial reports whether an AAR begins a session as far as it says so itself:
+// it has Rx-Request-Type INITIAL_REQUEST or none (TS 29.214 §5.3.32).
+func (v *View) Initial() bool {
+	return !v.RxRequestType.Present() || bytes.Equal(v.RxRequestType.Data, []byte{0, 0, 0, 0})
+}
