@@ -32,7 +32,8 @@ var doors = map[string][]string{
 	"internal/pgtest":     {},
 	"internal/process":    {},
 	"internal/peertest":   {},
-	"internal/lab":        {"bsf", "internal/heap", "internal/tgpp", "storage", "storage/embedded", "storage/postgres"},
+	"internal/rxnode":     {"diameter/rx"},
+	"internal/lab":        {"bsf", "bsf/nbsf", "diameter", "diameter/rx", "internal/heap", "internal/rxnode", "internal/tgpp", "storage", "storage/embedded", "storage/postgres"},
 }
 
 // TestImportsGoOneWay checks every import of every package against doors.

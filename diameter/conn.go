@@ -29,6 +29,9 @@ type conn struct {
 
 	// peer is set once capabilities are exchanged.
 	peer atomic.Pointer[peer]
+	// stranger is set while the connection counts as one without capabilities
+	// exchange.
+	stranger atomic.Bool
 	// received is when something came last, in nanoseconds since 1970; wdDue
 	// is when the watchdog has to be looked at.
 	received, wdDue atomic.Int64
@@ -78,6 +81,13 @@ func (c *conn) closeReason() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.reason
+}
+
+// isKnown ends that the connection counts as one of a stranger.
+func (c *conn) isKnown() {
+	if c.stranger.CompareAndSwap(true, false) {
+		c.g.strangers.Add(-1)
+	}
 }
 
 // ended reports whether the connection was closed.

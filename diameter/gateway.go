@@ -108,8 +108,7 @@ func New(cfg Config, deps Deps) (*Gateway, error) {
 		lookups: make(chan *lookup, cfg.Limits.Lookups),
 		sets:    make(map[string][]*peer), peers: make(map[string]*peer), conns: make(map[*conn]struct{}),
 	}
-	// RFC 6733 §3: the high 12 bits are of the time, the low 20 random.
-	g.e2e.Store(uint32(now.Unix())<<20 | rand.Uint32N(1<<20))
+	g.e2e.Store(firstEndToEnd(now))
 	var err error
 	if g.results, err = cfg.results(); err != nil {
 		return nil, err
@@ -148,6 +147,10 @@ func (g *Gateway) know(cfg Peer) {
 func (g *Gateway) origin() rx.Origin {
 	return rx.Origin{Host: g.cfg.OriginHost, Realm: g.cfg.OriginRealm, StateID: g.stateID}
 }
+
+// firstEndToEnd is where End-to-End Identifiers begin: the high 12 bits are of
+// the time, the low 20 random (RFC 6733 §3).
+func firstEndToEnd(now time.Time) uint32 { return uint32(now.Unix())<<20 | rand.Uint32N(1<<20) }
 
 // endToEnd is a new End-to-End Identifier.
 func (g *Gateway) endToEnd() uint32 { return g.e2e.Add(1) }
@@ -286,7 +289,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 	for _, l := range g.listeners {
 		g.wg.Go(func() { g.accept(ctx, l) })
 	}
-	for _, p := range g.peers {
+	for _, p := range g.peerList() {
 		if p.known && p.cfg.Connect {
 			k := &connector{g: g, p: p}
 			g.wg.Go(func() { k.run(ctx) })
@@ -360,11 +363,12 @@ func (g *Gateway) accept(ctx context.Context, l listener) {
 
 // receive serves a connection that came in.
 func (g *Gateway) receive(ctx context.Context, nc net.Conn, t Transport) {
-	g.strangers.Add(1)
 	if t == TLS {
 		nc = tls.Server(nc, g.tls.server())
 	}
 	c := g.newConn(nc, t, nil)
+	c.stranger.Store(true)
+	g.strangers.Add(1)
 	g.wg.Go(func() { g.run(ctx, c) })
 }
 
@@ -375,6 +379,7 @@ func (g *Gateway) run(ctx context.Context, c *conn) {
 	g.conns[c] = struct{}{}
 	g.mu.Unlock()
 	c.serve(ctx)
+	c.isKnown()
 	g.mu.Lock()
 	delete(g.conns, c)
 	g.mu.Unlock()
@@ -382,7 +387,6 @@ func (g *Gateway) run(ctx context.Context, c *conn) {
 	p := c.peer.Load()
 	if p == nil {
 		if c.dialled == nil {
-			g.strangers.Add(-1)
 			g.log.Debug().Str("remote", c.nc.RemoteAddr().String()).Str("reason", c.closeReason()).Msg("connection ended before capabilities exchange")
 		}
 		p = c.dialled

@@ -283,6 +283,7 @@ func (p *peer) open(e event) {
 	p.lastError = ""
 	p.restarted(e.caps.StateID)
 	c.peer.Store(p)
+	c.isKnown()
 	if p.watchdog.start(e.turn.now, p.afterDown) == watchdogSend {
 		c.doubtful.Store(true)
 		c.sendDWR(e.turn)
@@ -361,8 +362,9 @@ func (p *peer) duplicate(e event) (State, string, func(), error) {
 		p.watched(e.turn, p.conn, p.watchdog.probe(e.turn.now, probeTime))
 		return p.state, "", nil, refuse(rx.UnableToComply, "another connection of this host is open")
 	}
-	after := p.gone(p.conn, "connection")
-	p.conn.close("replaced by a new connection of the peer")
+	old := p.conn
+	after := p.gone(old, "connection")
+	old.close("replaced by a new connection of the peer")
 	state, reason, err := p.accept(e)
 	return state, reason + " in place of the old connection", after, err
 }
@@ -404,8 +406,9 @@ func (p *peer) inClosing(e event) (State, string, func(), error) {
 		return StateClosed, e.reason, p.gone(e.conn, "connection"), nil
 	case eventCER:
 		// The peer is back before the end of its old connection was seen.
-		after := p.gone(p.conn, "connection")
-		p.conn.close("replaced by a new connection of the peer")
+		old := p.conn
+		after := p.gone(old, "connection")
+		old.close("replaced by a new connection of the peer")
 		state, reason, err := p.accept(e)
 		return state, reason, after, err
 	case eventConnected:

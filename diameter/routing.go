@@ -125,8 +125,13 @@ func (s *search) eligible(p *peer) *conn {
 // which the destination was seen, then other instances (RFC 6733 §6.1.6).
 func (g *Gateway) next(s *search) (hop, bool) {
 	if s.t.host != "" {
-		if c := s.eligible(g.peer(s.t.host)); c != nil {
+		p := g.peer(s.t.host)
+		if c := s.eligible(p); c != nil {
 			return hop{conn: c}, true
+		}
+		if p != nil && s.from != nil && s.from.peer.Load() == p {
+			// The request is for the node that has sent it.
+			return hop{}, false
 		}
 	}
 	if h, ok := g.byRoute(s); ok {
@@ -222,10 +227,10 @@ func (g *Gateway) hasRoute(application uint32) bool {
 // means all.
 func (c *Config) servedRealms() map[string]bool {
 	realms := map[string]bool{strings.ToLower(c.OriginRealm): true}
+	if slices.Contains(c.ServedRealms, "*") {
+		return nil
+	}
 	for _, r := range slices.Concat(c.ServedRealms, c.AllowedRealms) {
-		if r == "*" {
-			return nil
-		}
 		realms[strings.ToLower(r)] = true
 	}
 	for _, p := range c.Peers {
