@@ -226,7 +226,10 @@ func room(buf []byte, from, to, size int) ([]byte, int, int) {
 // handle handles the whole messages at the front of b and returns how many
 // octets they are, and how long the next message is when that is known.
 func (c *conn) handle(t *turn, b []byte) (used, need int, err error) {
-	for len(b)-used >= rx.HeaderLen {
+	for n := 1; len(b)-used >= rx.HeaderLen; n++ {
+		if n%flushEvery == 0 {
+			t.flush()
+		}
 		h := rx.ParseHeader(b[used:])
 		length := int(h.Length)
 		if err := c.checkFrame(t, h, b[used:]); err != nil {
@@ -242,6 +245,10 @@ func (c *conn) handle(t *turn, b []byte) (used, need int, err error) {
 	}
 	return used, 0, nil
 }
+
+// flushEvery is after how many messages of one read others get theirs: they
+// work on them while the rest is handled.
+const flushEvery = 16
 
 // checkFrame refuses a header after which the next message cannot be found.
 // The peer gets the answer that RFC 6733 has for it, then the connection ends.

@@ -90,7 +90,7 @@ func (l *lookup) run(t *turn) {
 func (c *conn) discovered(t *turn, rec *bsf.Record, err error) {
 	switch {
 	case err == nil:
-		c.g.metrics.lookups.WithLabelValues("found").Inc()
+		c.g.metrics.found.Inc()
 		c.bound(t, rec)
 	case errors.Is(err, bsf.ErrNotFound):
 		c.g.metrics.lookups.WithLabelValues("none").Inc()

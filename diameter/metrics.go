@@ -15,6 +15,7 @@ type metrics struct {
 	first              [kinds]prometheus.Counter // sent the first time
 	latency            [kinds]prometheus.Observer
 	success            [kinds]prometheus.Counter
+	found              prometheus.Counter // lookups
 
 	requests       *prometheus.CounterVec
 	responses      *prometheus.CounterVec
@@ -72,6 +73,7 @@ func newMetrics(reg prometheus.Registerer, g *Gateway) *metrics {
 		m.first[k] = m.requests.WithLabelValues(k.String(), "false", "")
 		m.success[k] = m.responses.WithLabelValues(k.String(), "2001")
 	}
+	m.found = m.lookups.WithLabelValues("found")
 	for name, x := range map[string]struct {
 		help string
 		f    func() float64

@@ -21,6 +21,7 @@ var ErrUsage = errors.New("wrong usage")
 // options are the flags of bench.
 type options struct {
 	sbi       string
+	rx        string
 	ops       []string
 	n         int
 	conns     int
@@ -31,7 +32,7 @@ type options struct {
 	reference bool
 	half      bool
 	json      bool
-	serveBare bool
+	serve     [3]bool // bare, raw, go-diameter
 }
 
 // rounds is into how many turns a run is cut: target and reference alternate,
@@ -44,8 +45,10 @@ func Bench(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil || o == nil {
 		return err
 	}
-	if o.serveBare {
-		return serveBare(ctx, stdout)
+	for i, serve := range []func(context.Context, io.Writer) error{serveBare, serveRaw, serveGoDiameter} {
+		if o.serve[i] {
+			return serve(ctx, stdout)
+		}
 	}
 	b := &bench{o: o, stdout: stdout, stderr: stderr}
 	defer b.stop()
@@ -57,17 +60,20 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	f := pflag.NewFlagSet("bsfd bench", pflag.ContinueOnError)
 	f.SetOutput(io.Discard)
 	f.StringVar(&o.sbi, "sbi", "", "URL of a running bsfd, such as http://127.0.0.1:8000; one of its own otherwise")
-	f.StringSliceVar(&o.ops, "ops", []string{"register", "discover", "deregister"}, "operations, in this order")
+	f.StringVar(&o.rx, "rx", "", "host:port of a running Rx gateway that lets "+benchRealm+" in; with --sbi the bindings are registered there")
+	f.StringSliceVar(&o.ops, "ops", []string{"register", "discover", "deregister"}, "operations, in this order: register, discover, deregister, aar, str, rar")
 	f.IntVar(&o.n, "n", 100000, "requests for each operation")
 	f.IntVar(&o.conns, "conns", 4, "HTTP/2 connections")
 	f.IntVar(&o.inflight, "inflight", 64, "requests under way at once")
 	f.IntVar(&o.rounds, "rounds", defaultRounds, "turns in which target and reference alternate")
 	f.IntVar(&o.preload, "preload", 0, "bindings that are stored before bsfd starts (not with --sbi)")
 	f.StringVar(&o.engine, "engine", "embedded", "storage engine of its own bsfd: embedded or memory")
-	f.BoolVar(&o.reference, "reference", false, "measure a bare handler of the same HTTP stack in the same run")
+	f.BoolVar(&o.reference, "reference", false, "measure references in the same run: a bare handler of the same HTTP stack; on Rx a proxy of go-diameter and a raw relay")
 	f.BoolVar(&o.half, "half", false, "measure latencies at half the top rate, too")
 	f.BoolVar(&o.json, "json", false, "print one JSON object a line")
-	f.BoolVar(&o.serveBare, "serve-bare", false, "serve the reference and nothing else")
+	for i, name := range []string{"serve-bare", "serve-raw", "serve-go-diameter"} {
+		f.BoolVar(&o.serve[i], name, false, "serve this reference and nothing else")
+	}
 	if err := f.Parse(args); err != nil {
 		if errors.Is(err, pflag.ErrHelp) {
 			_, err := fmt.Fprintf(stdout, "bsfd bench puts load on a bsfd.\n\n%s", f.FlagUsages())
@@ -76,7 +82,7 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 		return nil, fmt.Errorf("%w: %w", ErrUsage, err)
 	}
 	for _, op := range o.ops {
-		if op != "register" && op != "discover" && op != "deregister" {
+		if _, onRx := rxOps[op]; !onRx && op != "register" && op != "discover" && op != "deregister" {
 			return nil, fmt.Errorf("%w: --ops: unknown operation %q", ErrUsage, op)
 		}
 	}
@@ -90,11 +96,14 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	case o.engine != "embedded" && o.engine != "memory":
 		return nil, fmt.Errorf("%w: --engine: must be embedded or memory", ErrUsage)
 	}
-	return o, loopbackOnly(o.sbi)
+	if err := loopbackOnly("--rx", o.rx); err != nil {
+		return nil, err
+	}
+	return o, loopbackOnly("--sbi", o.sbi)
 }
 
 // loopbackOnly refuses to put load on anything but this machine.
-func loopbackOnly(url string) error {
+func loopbackOnly(flag, url string) error {
 	if url == "" {
 		return nil
 	}
@@ -102,7 +111,7 @@ func loopbackOnly(url string) error {
 	host, _, _ = strings.Cut(host, "/")
 	a, err := netip.ParseAddrPort(strings.Replace(host, "localhost", "127.0.0.1", 1))
 	if err != nil || !a.Addr().IsLoopback() {
-		return fmt.Errorf("%w: --sbi: must be an address of the loopback interface with its port", ErrUsage)
+		return fmt.Errorf("%w: %s: must be an address of the loopback interface with its port", ErrUsage, flag)
 	}
 	return nil
 }
@@ -115,7 +124,7 @@ type bench struct {
 	target   target
 	bare     target
 	children []*child
-	dir      string
+	dirs     []string
 }
 
 // Row is one line of the result.
@@ -136,22 +145,44 @@ type Row struct {
 }
 
 func (b *bench) run(ctx context.Context) error {
-	if err := b.start(ctx); err != nil {
+	var onHTTP, onRx []string
+	for _, op := range b.o.ops {
+		if _, ok := rxOps[op]; ok {
+			onRx = append(onRx, op)
+		} else {
+			onHTTP = append(onHTTP, op)
+		}
+	}
+	rows, err := b.runHTTP(ctx, onHTTP)
+	if err != nil {
 		return err
 	}
-	var rows []Row
+	more, err := b.runRx(ctx, onRx)
+	if err != nil {
+		return err
+	}
+	return printRows(b.stdout, append(rows, more...), b.o.json)
+}
+
+func (b *bench) runHTTP(ctx context.Context, ops []string) (rows []Row, err error) {
+	if len(ops) == 0 {
+		return nil, nil
+	}
+	if err := b.start(ctx); err != nil {
+		return nil, err
+	}
 	c := newClient(load{conns: b.o.conns, inflight: b.o.inflight}, b.o.preload+b.o.n)
 	defer c.close()
-	for _, op := range b.o.ops {
+	for _, op := range ops {
 		row, err := b.measure(ctx, c, op)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		rows = append(rows, row)
 		if b.o.half && op != "deregister" {
 			row, err := b.atHalf(ctx, op, row.Rate/2)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			rows = append(rows, row)
 		}
@@ -159,7 +190,32 @@ func (b *bench) run(ctx context.Context) error {
 	if b.target.pid != 0 {
 		fmt.Fprintf(b.stderr, "resident memory of bsfd: %d MiB\n", residentMemory(b.target.pid)>>20)
 	}
-	return b.print(rows)
+	return rows, nil
+}
+
+func (b *bench) runRx(ctx context.Context, ops []string) (rows []Row, err error) {
+	if len(ops) == 0 {
+		return nil, nil
+	}
+	r, err := b.startRx(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	for _, op := range ops {
+		some, rate, err := r.measure(ctx, op)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, some...)
+		if b.o.half {
+			if some, err = r.half(ctx, op, rate/2); err != nil {
+				return nil, err
+			}
+			rows = append(rows, some...)
+		}
+	}
+	return rows, nil
 }
 
 // measure runs one operation, target and reference in turns.
@@ -179,7 +235,7 @@ func (b *bench) measure(ctx context.Context, c *client, op string) (Row, error) 
 	if err := errors.Join(got.firstErr, ref.firstErr); err != nil {
 		return Row{}, fmt.Errorf("%s: %d of %d requests failed, first: %w", op, got.errors, got.n, err)
 	}
-	return b.row(op, &got, &ref), nil
+	return b.row(op, b.referenceName(), &got, &ref), nil
 }
 
 // atHalf measures latencies at a fixed rate, on bindings of its own for a
@@ -200,24 +256,30 @@ func (b *bench) atHalf(ctx context.Context, op string, rate float64) (Row, error
 	if err := errors.Join(got.firstErr, ref.firstErr); err != nil {
 		return Row{}, err
 	}
-	return b.row(op+"@half", &got, &ref), nil
+	return b.row(op+"@half", b.referenceName(), &got, &ref), nil
 }
 
-func (b *bench) row(op string, got, ref *result) Row {
+// referenceName is the reference of operations on HTTP, empty for none.
+func (b *bench) referenceName() string {
+	if b.o.reference {
+		return "bare"
+	}
+	return ""
+}
+
+func (b *bench) row(op, reference string, got, ref *result) Row {
 	r := Row{
 		Op: op, N: got.n, Errors: got.errors, Rate: got.rate(),
 		P50: got.quantile(.5).Microseconds(), P99: got.quantile(.99).Microseconds(), P999: got.quantile(.999).Microseconds(),
 		ServerCPU: float64(got.cpu.Microseconds()) / float64(got.n),
 	}
-	if b.o.reference {
-		r.Reference, r.ReferenceRate, r.Ratio = "bare", ref.rate(), got.rate()/ref.rate()
+	if reference != "" {
+		r.Reference, r.ReferenceRate, r.Ratio = reference, ref.rate(), got.rate()/ref.rate()
 		r.ReferenceP99 = ref.quantile(.99).Microseconds()
 		r.ReferenceCPU = float64(ref.cpu.Microseconds()) / float64(ref.n)
 	}
 	return r
 }
-
-func (b *bench) print(rows []Row) error { return printRows(b.stdout, rows, b.o.json) }
 
 func printRows(w io.Writer, rows []Row, asJSON bool) error {
 	if asJSON {
@@ -241,7 +303,7 @@ func printRows(w io.Writer, rows []Row, asJSON bool) error {
 // start brings up what is measured.
 func (b *bench) start(ctx context.Context) error {
 	if b.o.reference {
-		c, root, err := spawn(ctx, bareReady, "bench", "--serve-bare")
+		c, root, err := spawn(ctx, prefixed(barePrefix), "bench", "--serve-bare")
 		if err != nil {
 			return err
 		}
@@ -256,13 +318,13 @@ func (b *bench) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.dir = dir
-	if err := b.fill(ctx); err != nil {
+	b.dirs = append(b.dirs, dir)
+	if err := b.fill(ctx, dir); err != nil {
 		return err
 	}
 	began := time.Now()
 	c, root, err := spawn(ctx, bsfdReady, "serve", "--storage.engine", b.o.engine, "--storage.dataDir", dir,
-		"--sbi.listen", "127.0.0.1:0", "--oam.listen", "127.0.0.1:0", "--log.level", "info")
+		"--sbi.listen", "127.0.0.1:0", "--oam.listen", "127.0.0.1:0", "--diameter.enabled=false", "--log.level", "info")
 	if err != nil {
 		return err
 	}
@@ -276,7 +338,7 @@ func (b *bench) stop() {
 	for _, c := range b.children {
 		c.stop()
 	}
-	if b.dir != "" {
-		_ = os.RemoveAll(b.dir)
+	for _, dir := range b.dirs {
+		_ = os.RemoveAll(dir)
 	}
 }

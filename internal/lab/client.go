@@ -34,6 +34,7 @@ type client struct {
 	load
 	conns []*http.Client
 	ids   []string // of bindings, by number, once registered
+	pcf   string   // pcfDiamHost of all bindings; several when empty
 }
 
 func newClient(l load, n int) *client {
@@ -141,7 +142,7 @@ func (c *client) do(ctx context.Context, h *http.Client, t target, op string, i 
 	switch op {
 	case "register":
 		method, path, want = http.MethodPost, "/pcfBindings", http.StatusCreated
-		buf.Write(body(buf.AvailableBuffer(), i))
+		buf.Write(body(buf.AvailableBuffer(), i, c.pcf))
 	case "discover":
 		method, path, want = http.MethodGet, "/pcfBindings?ipv4Addr="+address(i), http.StatusOK
 	case "deregister":
@@ -176,10 +177,14 @@ func (c *client) do(ctx context.Context, h *http.Client, t target, op string, i 
 	return err
 }
 
-// body is a typical registration of about 400 bytes.
-func body(dst []byte, i int) []byte {
+// body is a typical registration of about 400 bytes. All have one PCF as
+// pcfDiamHost, when it is given.
+func body(dst []byte, i int, pcf string) []byte {
+	if pcf == "" {
+		pcf = fmt.Sprintf("pcf%d.rx.example.com", i%16)
+	}
 	return fmt.Appendf(dst, `{"supi":"imsi-00101%010d","gpsi":"msisdn-467%08d","ipv4Addr":"%s","ipv6Prefix":"%s",`+
-		`"dnn":"internet","snssai":{"sst":1,"sd":"0000AB"},"pcfFqdn":"pcf%d.example.com","pcfDiamHost":"pcf%d.rx.example.com",`+
+		`"dnn":"internet","snssai":{"sst":1,"sd":"0000AB"},"pcfFqdn":"pcf%d.example.com","pcfDiamHost":"%s",`+
 		`"pcfDiamRealm":"example.com","pcfId":"54804518-4191-46b3-955c-ac631f953e%02d","pcfSetId":"set1.pcfset.5gc.mnc001.mcc001",`+
-		`"bindLevel":"NF_SET","suppFeat":"7"}`, i, i, address(i), tgpp.AppendIpv6Prefix(nil, prefix(i)), i%16, i%16, i%16)
+		`"bindLevel":"NF_SET","suppFeat":"7"}`, i, i, address(i), tgpp.AppendIpv6Prefix(nil, prefix(i)), i%16, pcf, i%16)
 }

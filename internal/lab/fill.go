@@ -43,7 +43,7 @@ func record(i int) *bsf.Record {
 }
 
 // fill stores the bindings that bsfd is to start with.
-func (b *bench) fill(ctx context.Context) error {
+func (b *bench) fill(ctx context.Context, dir string) error {
 	if b.o.preload == 0 {
 		return nil
 	}
@@ -51,7 +51,7 @@ func (b *bench) fill(ctx context.Context) error {
 		return fmt.Errorf("%w: --preload: needs the embedded engine", ErrUsage)
 	}
 	s, err := storage.Open(ctx, storage.Config{
-		Engine: storage.Embedded, DataDir: b.dir, Timeout: time.Minute,
+		Engine: storage.Embedded, DataDir: dir, Timeout: time.Minute,
 		Embedded: embedded.Config{MemTableBytes: 32 << 20, ReserveBytes: 1 << 20},
 	}, func(int64, float64) {}, zerolog.Nop(), prometheus.NewRegistry())
 	if err != nil {
