@@ -248,7 +248,7 @@ func (c *conn) handle(t *turn, b []byte) (used, need int, err error) {
 
 // flushEvery is after how many messages of one read others get theirs: they
 // work on them while the rest is handled.
-const flushEvery = 16
+const flushEvery = 32
 
 // checkFrame refuses a header after which the next message cannot be found.
 // The peer gets the answer that RFC 6733 has for it, then the connection ends.

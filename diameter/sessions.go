@@ -8,10 +8,12 @@ import (
 
 // sessions remembers which PCF has which Rx session, for requests that do not
 // say so. It is a memory and no truth: what it forgets is looked up again.
+// There may be a million of them, so an entry is small and holds no pointer.
 type sessions struct {
 	cfg    Sessions
-	seeds  [2]maphash.Seed
+	seed   maphash.Seed
 	shards [sessionShards]sessionShard
+	hosts  hostNumbers
 	// swept is the shard that was looked through last.
 	swept int
 	due   time.Time
@@ -19,9 +21,9 @@ type sessions struct {
 
 const sessionShards = 64
 
-// sessionKey stands for a Session-Id. Two of the same key are as unlikely as
-// two equal random numbers of 128 bits.
-type sessionKey [2]uint64
+// sessionKey is a hash of a Session-Id under a secret seed. With a million
+// sessions the chance that two are taken for each other is one in 30 million.
+type sessionKey uint64
 
 type sessionShard struct {
 	mu sync.Mutex
@@ -29,12 +31,50 @@ type sessionShard struct {
 }
 
 type session struct {
-	pcf, af string
-	used    int64 // seconds since 1970
+	pcf, af uint32 // numbers of hosts
+	used    uint32 // seconds since 1970
+}
+
+// hostNumbers gives hosts numbers.
+type hostNumbers struct {
+	mu      sync.RWMutex
+	numbers map[string]uint32
+	names   []string
+}
+
+// maxHosts bounds the hosts that get a number.
+const maxHosts = 1 << 20
+
+// number is the number of the host; ok is false when there are too many.
+func (h *hostNumbers) number(host string) (n uint32, ok bool) {
+	h.mu.RLock()
+	n, ok = h.numbers[host]
+	h.mu.RUnlock()
+	if ok {
+		return n, true
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if n, ok := h.numbers[host]; ok {
+		return n, true
+	}
+	if len(h.names) >= maxHosts {
+		return 0, false
+	}
+	n = uint32(len(h.names))
+	h.numbers[host] = n
+	h.names = append(h.names, host)
+	return n, true
+}
+
+func (h *hostNumbers) name(n uint32) string {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	return h.names[n]
 }
 
 func newSessions(cfg Sessions) *sessions {
-	s := &sessions{cfg: cfg, seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}}
+	s := &sessions{cfg: cfg, seed: maphash.MakeSeed(), hosts: hostNumbers{numbers: make(map[string]uint32)}}
 	for i := range s.shards {
 		s.shards[i].m = make(map[sessionKey]session)
 	}
@@ -42,22 +82,26 @@ func newSessions(cfg Sessions) *sessions {
 }
 
 func (s *sessions) find(id []byte) (sessionKey, *sessionShard) {
-	k := sessionKey{maphash.Bytes(s.seeds[0], id), maphash.Bytes(s.seeds[1], id)}
-	return k, &s.shards[k[0]%sessionShards]
+	k := maphash.Bytes(s.seed, id)
+	return sessionKey(k), &s.shards[k%sessionShards]
 }
 
 // put notes the PCF and the AF of a session.
 func (s *sessions) put(id []byte, pcf, af string, now time.Time) {
-	if s.cfg.Max == 0 {
+	p, ok := s.hosts.number(pcf)
+	a, known := s.hosts.number(af)
+	if !ok || !known || s.cfg.Max == 0 {
 		return
 	}
 	k, shard := s.find(id)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	if _, known := shard.m[k]; !known && len(shard.m) >= max(1, s.cfg.Max/sessionShards) {
-		shard.evict()
+	if len(shard.m) >= max(1, s.cfg.Max/sessionShards) {
+		if _, there := shard.m[k]; !there {
+			shard.evict()
+		}
 	}
-	shard.m[k] = session{pcf, af, now.Unix()}
+	shard.m[k] = session{p, a, uint32(now.Unix())}
 }
 
 // evict forgets the oldest of a few.
@@ -79,9 +123,12 @@ func (h *sessionShard) evict() {
 func (s *sessions) pcf(id []byte) (host string, ok bool) {
 	k, shard := s.find(id)
 	shard.mu.Lock()
-	defer shard.mu.Unlock()
 	x, ok := shard.m[k]
-	return x.pcf, ok
+	shard.mu.Unlock()
+	if !ok {
+		return "", false
+	}
+	return s.hosts.name(x.pcf), true
 }
 
 // forget forgets a session.
@@ -94,8 +141,12 @@ func (s *sessions) forget(id []byte) {
 
 // forgetHost forgets the sessions of a host that has lost them.
 func (s *sessions) forgetHost(host string) {
+	n, ok := s.hosts.number(host)
+	if !ok {
+		return
+	}
 	for i := range s.shards {
-		s.shards[i].forgetIf(func(x session) bool { return x.pcf == host || x.af == host })
+		s.shards[i].forgetIf(func(x session) bool { return x.pcf == n || x.af == n })
 	}
 }
 
@@ -121,7 +172,7 @@ func (s *sessions) sweep(now time.Time) {
 	s.due = now.Add(sweepInterval)
 	s.swept = (s.swept + 1) % sessionShards
 	before := now.Add(-s.cfg.MaxAge).Unix()
-	s.shards[s.swept].forgetIf(func(x session) bool { return x.used < before })
+	s.shards[s.swept].forgetIf(func(x session) bool { return int64(x.used) < before })
 }
 
 // len is how many sessions are remembered.

@@ -1,6 +1,9 @@
 package rx
 
-import "bytes"
+import (
+	"bytes"
+	"encoding/binary"
+)
 
 // Field is where an AVP stands in a message.
 type Field struct {
@@ -56,60 +59,76 @@ type span struct{ at, end int32 }
 func (v *View) Scan(raw []byte) error {
 	*v = View{Header: ParseHeader(raw), Raw: raw}
 	for off := HeaderLen; off < len(raw); {
-		a, next, err := Next(raw, off)
-		if err != nil {
-			return err
+		// This is Next by hand: most AVPs are none that it has to keep.
+		rest := raw[off:]
+		if len(rest) < 8 {
+			return lengthError(rest)
 		}
-		if err := v.note(&a, off, next); err != nil {
-			return err
+		word := binary.BigEndian.Uint32(rest[4:])
+		length, head := int(word&0xffffff), 8+int(word>>31)*4
+		if length < head || length > len(rest) {
+			return lengthError(rest)
 		}
-		off = next
+		vendor := uint32(VendorIETF)
+		if head > 8 {
+			vendor = binary.BigEndian.Uint32(rest[8:])
+		}
+		end := off + min((length+3)&^3, len(rest))
+		code := Code(binary.BigEndian.Uint32(rest))
+		if f := v.field(code, vendor); f != nil {
+			if f.Present() || word>>24&avpReserved != 0 {
+				return badField(rest[:length])
+			}
+			*f = Field{off, end, rest[head:length]}
+		} else if vendor == VendorIETF {
+			if err := v.noteRepeatable(code, Field{off, end, rest[head:length]}); err != nil {
+				return err
+			}
+		}
+		off = end
 	}
 	return nil
 }
 
-// note keeps the place of an AVP that routing needs.
-func (v *View) note(a *AVP, at, end int) error {
-	f := v.field(a)
-	if f == nil {
-		return v.noteRepeatable(a, at, end)
+// badField is about a known AVP that occurs twice or has reserved flags.
+func badField(raw []byte) error {
+	a, _, err := Next(raw, 0)
+	switch {
+	case err != nil:
+		return err
+	case a.Flags&avpReserved != 0:
+		return invalid(InvalidAVPBits, &a, "AVP %d: reserved flags are set", a.Code)
+	default:
+		return invalid(AVPOccursTooManyTimes, &a, "AVP %d: occurs twice", a.Code)
 	}
-	if a.Flags&avpReserved != 0 {
-		return invalid(InvalidAVPBits, a, "AVP %d: reserved flags are set", a.Code)
-	}
-	if f.Present() {
-		return invalid(AVPOccursTooManyTimes, a, "AVP %d: occurs twice", a.Code)
-	}
-	*f = Field{at, end, a.Data}
-	return nil
 }
 
-func (v *View) noteRepeatable(a *AVP, at, end int) error {
-	if a.Vendor != VendorIETF {
-		return nil
-	}
-	switch a.Code {
+func (v *View) noteRepeatable(code Code, f Field) error {
+	switch code {
 	case RouteRecord:
 		if v.hops == maxHops {
 			return fail(LoopDetected, nil, "more than %d Route-Records", maxHops)
 		}
-		v.routes[v.hops] = span{int32(at + len(a.Raw) - len(a.Data)), int32(at + len(a.Raw))}
+		v.routes[v.hops] = span{int32(f.End - len(f.Data) - pad(len(f.Data))), int32(f.End - pad(len(f.Data)))}
 		v.hops++
 	case ProxyInfo:
-		v.ProxyInfo = Field{at, end, a.Data}
+		v.ProxyInfo = f
 	case SubscriptionID:
 		v.subscription = true
 	}
 	return nil
 }
 
+// pad is how many octets of padding follow n octets of data.
+func pad(n int) int { return -n & 3 }
+
 // field is where the place of an AVP is kept that occurs once.
-func (v *View) field(a *AVP) *Field {
-	switch a.Vendor {
-	case VendorIETF:
-		return v.baseField(a.Code)
-	case Vendor3GPP:
-		switch a.Code {
+func (v *View) field(code Code, vendor uint32) *Field {
+	if vendor == VendorIETF {
+		return v.baseField(code)
+	}
+	if vendor == Vendor3GPP {
+		switch code {
 		case IPDomainID:
 			return &v.IPDomainID
 		case RxRequestType:
