@@ -104,7 +104,7 @@ func serve(ctx context.Context, args, environ []string, _, stderr io.Writer) err
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	defer signal.Stop(signals)
 	p := &server{cfg: cfg, log: cfg.Log.Logger(stderr), metrics: prometheus.NewRegistry(), ready: oam.NewReadiness()}
-	p.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	p.metrics.MustRegister(collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(collectors.MetricsGC)), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return p.run(ctx, signals)
 }
 

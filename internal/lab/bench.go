@@ -32,6 +32,7 @@ type options struct {
 	reference bool
 	half      bool
 	json      bool
+	soak      time.Duration
 	serve     [3]bool // bare, raw, go-diameter
 }
 
@@ -70,6 +71,7 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	f.StringVar(&o.engine, "engine", "embedded", "storage engine of its own bsfd: embedded or memory")
 	f.BoolVar(&o.reference, "reference", false, "measure references in the same run: a bare handler of the same HTTP stack; on Rx a proxy of go-diameter and a raw relay")
 	f.BoolVar(&o.half, "half", false, "measure latencies at half the top rate, too")
+	f.DurationVar(&o.soak, "soak", 0, "instead of all that, run Rx sessions for so long while nodes die and misbehave, and see what is left over")
 	f.BoolVar(&o.json, "json", false, "print one JSON object a line")
 	for i, name := range []string{"serve-bare", "serve-raw", "serve-go-diameter"} {
 		f.BoolVar(&o.serve[i], name, false, "serve this reference and nothing else")
@@ -145,6 +147,15 @@ type Row struct {
 }
 
 func (b *bench) run(ctx context.Context) error {
+	if b.o.soak > 0 {
+		report, err := b.runSoak(ctx, b.o.soak)
+		if err != nil {
+			return err
+		}
+		enc := json.NewEncoder(b.stdout)
+		enc.SetIndent("", "  ")
+		return errors.Join(enc.Encode(report), report.Check())
+	}
 	var onHTTP, onRx []string
 	for _, op := range b.o.ops {
 		if _, ok := rxOps[op]; ok {

@@ -33,12 +33,12 @@ type load struct {
 type client struct {
 	load
 	conns []*http.Client
-	ids   []string // of bindings, by number, once registered
-	pcf   string   // pcfDiamHost of all bindings; several when empty
+	ids   []string           // of bindings, by number, once registered
+	pcf   func(i int) string // pcfDiamHost of a binding
 }
 
 func newClient(l load, n int) *client {
-	c := &client{load: l, ids: make([]string, n)}
+	c := &client{load: l, ids: make([]string, n), pcf: func(i int) string { return fmt.Sprintf("pcf%d.rx.example.com", i%16) }}
 	for range l.conns {
 		t := &http.Transport{Protocols: new(http.Protocols), MaxConnsPerHost: 1}
 		t.Protocols.SetUnencryptedHTTP2(true)
@@ -142,7 +142,7 @@ func (c *client) do(ctx context.Context, h *http.Client, t target, op string, i 
 	switch op {
 	case "register":
 		method, path, want = http.MethodPost, "/pcfBindings", http.StatusCreated
-		buf.Write(body(buf.AvailableBuffer(), i, c.pcf))
+		buf.Write(body(buf.AvailableBuffer(), i, c.pcf(i)))
 	case "discover":
 		method, path, want = http.MethodGet, "/pcfBindings?ipv4Addr="+address(i), http.StatusOK
 	case "deregister":
@@ -177,12 +177,9 @@ func (c *client) do(ctx context.Context, h *http.Client, t target, op string, i 
 	return err
 }
 
-// body is a typical registration of about 400 bytes. All have one PCF as
-// pcfDiamHost, when it is given.
+// body is a typical registration of about 400 bytes, of a PCF with the
+// pcfDiamHost.
 func body(dst []byte, i int, pcf string) []byte {
-	if pcf == "" {
-		pcf = fmt.Sprintf("pcf%d.rx.example.com", i%16)
-	}
 	return fmt.Appendf(dst, `{"supi":"imsi-00101%010d","gpsi":"msisdn-467%08d","ipv4Addr":"%s","ipv6Prefix":"%s",`+
 		`"dnn":"internet","snssai":{"sst":1,"sd":"0000AB"},"pcfFqdn":"pcf%d.example.com","pcfDiamHost":"%s",`+
 		`"pcfDiamRealm":"example.com","pcfId":"54804518-4191-46b3-955c-ac631f953e%02d","pcfSetId":"set1.pcfset.5gc.mnc001.mcc001",`+

@@ -98,7 +98,7 @@ func prefixed(prefix string) func(line []byte) string {
 // bareHandler is the reference: it reads the body and writes a reply with the
 // status, the header fields and the size of one that bsfd writes.
 func bareHandler() http.Handler {
-	reply := body(nil, 1, "")
+	reply := body(nil, 1, "pcf1.rx.example.com")
 	location := []string{"http://127.0.0.1:8000" + apiPath + "/pcfBindings/00000000000000000000000000000000"}
 	binding := []string{"bl=nf-instance; nfinst=00000000-0000-4000-8000-000000000000"}
 	length := []string{strconv.Itoa(len(reply))}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -60,34 +61,58 @@ func (b *bench) startRx(ctx context.Context) (*rxBench, error) {
 
 // startOwn starts a bsfd with the bindings of the bench.
 func (r *rxBench) startOwn(ctx context.Context) error {
+	own, err := r.ownForRx(ctx)
+	if err != nil {
+		return err
+	}
+	r.target = &rxTarget{address: own.rx, pid: own.pid}
+	return registerForRx(ctx, own.sbi)
+}
+
+// own is a bsfd that the bench started.
+type own struct {
+	rx       string // host:port
+	sbi, oam string // URLs
+	pid      int
+}
+
+// ownForRx starts a bsfd that lets the nodes of the bench in.
+func (b *bench) ownForRx(ctx context.Context, flags ...string) (o own, err error) {
 	dir, err := os.MkdirTemp("", "bsfd-bench-")
 	if err != nil {
-		return err
+		return o, err
 	}
-	r.dirs = append(r.dirs, dir)
-	var rxAddress string
+	b.dirs = append(b.dirs, dir)
+	args := append([]string{
+		"serve", "--storage.engine", b.o.engine, "--storage.dataDir", dir, "--sbi.listen", "127.0.0.1:0",
+		"--oam.listen", "127.0.0.1:0", "--diameter.listen", "127.0.0.1:0", "--diameter.originHost", benchBSF,
+		"--diameter.originRealm", benchRealm, "--diameter.allowedRealms", benchRealm,
+	}, flags...)
 	c, root, err := spawn(ctx, func(line []byte) string {
 		var l struct{ Component, Address, Message string }
-		if json.Unmarshal(line, &l) == nil && l.Component == "diameter" && l.Message == "listening" {
-			rxAddress = l.Address[len("tcp://"):]
+		if json.Unmarshal(line, &l) == nil && l.Message == "listening" {
+			switch l.Component {
+			case "diameter":
+				o.rx = strings.TrimPrefix(l.Address, "tcp://")
+			case "oam":
+				o.oam = l.Address
+			}
 		}
 		return bsfdReady(line)
-	}, "serve", "--storage.engine", r.o.engine, "--storage.dataDir", dir, "--sbi.listen", "127.0.0.1:0",
-		"--oam.listen", "127.0.0.1:0", "--diameter.listen", "127.0.0.1:0", "--diameter.originHost", benchBSF,
-		"--diameter.originRealm", benchRealm, "--diameter.allowedRealms", benchRealm)
+	}, args...)
 	if err != nil {
-		return err
+		return o, err
 	}
-	r.children = append(r.children, c)
-	r.target = &rxTarget{address: rxAddress, pid: c.pid()}
-	return registerForRx(ctx, root)
+	b.children = append(b.children, c)
+	o.sbi, o.pid = root, c.pid()
+	return o, nil
 }
 
 // registerForRx registers the bindings of the bench.
 func registerForRx(ctx context.Context, root string) error {
 	c := newClient(load{conns: 2, inflight: 64}, rxBindings)
 	defer c.close()
-	c.pcf = benchPCF
+	c.pcf = func(int) string { return benchPCF }
 	got := c.run(ctx, target{root: root}, "register", 0, rxBindings)
 	return got.firstErr
 }
