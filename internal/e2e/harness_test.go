@@ -22,8 +22,8 @@ import (
 	"time"
 )
 
-// binary is the program under test.
-var binary string
+// program is the program under test.
+var program string
 
 func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "bsfd-e2e-")
@@ -31,8 +31,8 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	binary = filepath.Join(dir, "bsfd")
-	args := []string{"build", "-o", binary}
+	program = filepath.Join(dir, "bsfd")
+	args := []string{"build", "-o", program}
 	if raceEnabled {
 		args = append(args, "-race")
 	}
@@ -74,8 +74,8 @@ func launch(t testing.TB, args ...string) *process {
 // begin starts bsfd and does not wait. It is killed when the test ends.
 func begin(t testing.TB, args ...string) *process {
 	t.Helper()
-	full := append([]string{"serve", "--sbi.listen", "127.0.0.1:0", "--oam.listen", "127.0.0.1:0"}, args...)
-	p := &process{t: t, cmd: exec.Command(binary, full...), done: make(chan struct{})}
+	full := append([]string{"serve", "--sbi.listen", "127.0.0.1:0", "--oam.listen", "127.0.0.1:0", "--diameter.listen", "127.0.0.1:0"}, args...)
+	p := &process{t: t, cmd: exec.Command(program, full...), done: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), "GORACE=halt_on_error=1 exitcode=66")
 	p.cmd.Dir = t.TempDir()
 	out, err := p.cmd.StderrPipe()

@@ -21,7 +21,7 @@ import (
 // runCommand runs a subcommand to its end.
 func runCommand(t *testing.T, env []string, args ...string) (exit int, output string) {
 	t.Helper()
-	cmd := exec.Command(binary, args...)
+	cmd := exec.Command(program, args...)
 	cmd.Dir = t.TempDir()
 	cmd.Env = append(os.Environ(), env...)
 	out, err := cmd.CombinedOutput()
