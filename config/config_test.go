@@ -39,7 +39,7 @@ func TestFileThenEnvironmentThenFlags(t *testing.T) {
 		File: file(t, "sbi:\n  listen: ['127.0.0.1:1', '[::1]:1']\n  tls: {minVersion: '1.3'}\nbsf: {sameAddress: keep, features: '3'}\n"+
 			"notifications: {timeout: 7s, workers: 10}\nlog: {level: warn}\nerrors: {serverHeaderCodes: [503], conditions: {notAcceptable: {status: 400}}}\n"),
 		Environ: []string{"BSFD_LOG_LEVEL=debug", "BSFD_NOTIFICATIONS_WORKERS=20", "BSFD_STORAGE_DATADIR=/x", "PATH=/", "BSFD_SERVICE_HOST=10.0.0.1", "BSFD_PORT=tcp://x"},
-		Flags:   map[string]string{"notifications.workers": "30", "oam.listen": "127.0.0.1:2", "bsf.revalidation": "false", "errors.serverHeaderCodes": "400,500"},
+		Flags:   map[string]string{"diameter.listen": "", "notifications.workers": "30", "oam.listen": "127.0.0.1:2", "bsf.revalidation": "false", "errors.serverHeaderCodes": "400,500"},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +47,7 @@ func TestFileThenEnvironmentThenFlags(t *testing.T) {
 	if fmt.Sprint(cfg.SBI.Listen) != "[127.0.0.1:1 [::1]:1]" || cfg.SBI.TLS.MinVersion != "1.3" || cfg.BSF.SameAddress != bsf.Keep ||
 		cfg.BSF.Features != 3 || cfg.Notifications.Timeout != 7*time.Second || cfg.Log.Level != "debug" || cfg.Notifications.Workers != 30 ||
 		cfg.Storage.DataDir != "/x" || cfg.OAM.Listen != "127.0.0.1:2" || cfg.BSF.Revalidation ||
-		fmt.Sprint(cfg.Errors.ServerHeaderCodes) != "[400 500]" || cfg.Errors.Overrides["notAcceptable"].Status != 400 {
+		len(cfg.Diameter.Listen) != 0 || fmt.Sprint(cfg.Errors.ServerHeaderCodes) != "[400 500]" || cfg.Errors.Overrides["notAcceptable"].Status != 400 {
 		t.Errorf("%+v", cfg)
 	}
 }

@@ -140,7 +140,7 @@ func splitList(from, to reflect.Type, data any) (any, error) {
 	if from.Kind() != reflect.String || to.Kind() != reflect.Slice {
 		return data, nil
 	}
-	var list []string
+	list := []string{} // not nil: an empty text empties the list
 	for part := range strings.SplitSeq(data.(string), ",") {
 		if part = strings.TrimSpace(part); part != "" {
 			list = append(list, part)

@@ -38,14 +38,12 @@ func newCertificates(files TLSFiles, reg prometheus.Registerer) (*certificates, 
 // reload reads the files again. New connections use them.
 func (c *certificates) reload() error {
 	b := new(bundle)
-	c.expiry.Reset()
 	if c.files.CertFile != "" {
 		pair, err := tls.LoadX509KeyPair(c.files.CertFile, c.files.KeyFile)
 		if err != nil {
 			return fmt.Errorf("tls.certFile: %w", err)
 		}
 		b.own = []tls.Certificate{pair}
-		c.expiry.WithLabelValues(c.files.CertFile, pair.Leaf.Subject.String()).Set(float64(pair.Leaf.NotAfter.Unix()))
 	}
 	if c.files.CAFile != "" {
 		pem, err := os.ReadFile(c.files.CAFile)
@@ -58,6 +56,10 @@ func (c *certificates) reload() error {
 		}
 	}
 	c.current.Store(b)
+	c.expiry.Reset()
+	for _, pair := range b.own {
+		c.expiry.WithLabelValues(c.files.CertFile, pair.Leaf.Subject.String()).Set(float64(pair.Leaf.NotAfter.Unix()))
+	}
 	return nil
 }
 

@@ -61,14 +61,22 @@ func (a *authority) write(file, kind string, der []byte) {
 // issue writes a certificate for the loopback address and its key.
 func (a *authority) issue(name string, expires time.Time) (certFile, keyFile string) {
 	a.t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		a.t.Fatal(err)
-	}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: expires,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	certFile, keyFile = filepath.Join(a.dir, "cert.pem"), filepath.Join(a.dir, "key.pem")
+	a.issueFor(certFile, keyFile, template)
+	return certFile, keyFile
+}
+
+// issueFor writes a certificate of the template and its key.
+func (a *authority) issueFor(certFile, keyFile string, template *x509.Certificate) {
+	a.t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		a.t.Fatal(err)
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &key.PublicKey, a.key)
 	if err != nil {
@@ -78,10 +86,8 @@ func (a *authority) issue(name string, expires time.Time) (certFile, keyFile str
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	certFile, keyFile = filepath.Join(a.dir, "cert.pem"), filepath.Join(a.dir, "key.pem")
 	a.write(certFile, "CERTIFICATE", der)
 	a.write(keyFile, "EC PRIVATE KEY", keyDER)
-	return certFile, keyFile
 }
 
 func (a *authority) pool() *x509.CertPool {

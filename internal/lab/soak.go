@@ -103,7 +103,7 @@ func (b *bench) runSoak(ctx context.Context, length time.Duration) (*SoakReport,
 	if err != nil {
 		return nil, err
 	}
-	s := &soak{address: a.rx, metrics: a.oam + "/metrics", stderr: b.stderr, until: time.Now().Add(length)}
+	s := &soak{address: a.rx, metrics: a.oam + "/metrics", stderr: b.stderr}
 	c := newClient(load{conns: 2, inflight: 64}, rxBindings)
 	defer c.close()
 	c.pcf = func(i int) string { return soakHost("pcf", i%soakPCFs) }
@@ -128,6 +128,7 @@ func (s *soak) run(ctx context.Context, length time.Duration) (*SoakReport, erro
 	if report.Before, err = s.rest(ctx); err != nil {
 		return nil, err
 	}
+	s.until = time.Now().Add(length)
 	s.storm(ctx)
 	if report.After, err = s.rest(ctx); err != nil {
 		return nil, err
