@@ -57,7 +57,7 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 		command, args = args[0], args[1:]
 	}
 	commands := map[string]func(context.Context, []string, []string, io.Writer, io.Writer) error{
-		"serve": serve, "check": check, "health": health, "migrate": migrate, "bench": bench, "version": printVersion,
+		"serve": serve, "check": check, "health": health, "migrate": migrate, "lab": runLab, "bench": bench, "version": printVersion,
 		"help": func(context.Context, []string, []string, io.Writer, io.Writer) error { return pflag.ErrHelp },
 	}
 	do, ok := commands[command]
@@ -100,12 +100,30 @@ func serve(ctx context.Context, args, environ []string, _, stderr io.Writer) err
 	if err != nil {
 		return err
 	}
-	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
-	defer signal.Stop(signals)
+	return newServer(cfg, stderr).run(ctx)
+}
+
+// runLab runs a small network around the network function. Nothing is kept.
+func runLab(ctx context.Context, args, environ []string, stdout, stderr io.Writer) error {
+	var o lab.Options
+	cfg, err := load("lab", args, environ, o.Flags)
+	if err != nil {
+		return err
+	}
+	if err := o.Check(); err != nil {
+		return usageError{err}
+	}
+	cfg.Storage.Engine, cfg.Log.Level, cfg.Diameter.Enabled = storage.Memory, "warn", true
+	lab.Gateway(&cfg.Diameter)
+	p := newServer(cfg, stderr)
+	p.guest = func(ctx context.Context) error { return lab.Run(ctx, o, p.addresses(), stdout) }
+	return p.run(ctx)
+}
+
+func newServer(cfg *config.Config, stderr io.Writer) *server {
 	p := &server{cfg: cfg, log: cfg.Log.Logger(stderr), metrics: prometheus.NewRegistry(), ready: oam.NewReadiness()}
 	p.metrics.MustRegister(collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(collectors.MetricsGC)), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return p.run(ctx, signals)
+	return p
 }
 
 // server is a running bsfd: what was started, in order, and how to stop it.
@@ -115,21 +133,29 @@ type server struct {
 	metrics  *prometheus.Registry
 	ready    *oam.Readiness
 	sbi      *sbi.Server
+	oam      string            // its address
 	rx       *diameter.Gateway // nil when not enabled
 	teardown []func() error
+	// guest, when not nil, runs beside it once it is ready.
+	guest func(context.Context) error
 }
 
 // deferStop registers what undoes an acquisition; it runs in reverse order.
 func (p *server) deferStop(f func() error) { p.teardown = append(p.teardown, f) }
 
 // run starts everything, waits for the end and stops everything.
-func (p *server) run(ctx context.Context, signals process.Signals) error {
+func (p *server) run(ctx context.Context) error {
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	defer signal.Stop(signals)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	group, ctx := errgroup.WithContext(ctx)
 	err := p.start(ctx, group, signals)
 	if err == nil {
-		signals.Wait(ctx, p.log, p.reload)
+		visit, leave := process.Accompany(ctx, group, p.guest)
+		process.Signals(signals).Wait(visit, p.log, p.reload)
+		leave()
 		p.stop(signals)
 	}
 	cancel()
@@ -141,6 +167,11 @@ func (p *server) run(ctx context.Context, signals process.Signals) error {
 	return err
 }
 
+// addresses are where the process is reached.
+func (p *server) addresses() lab.Addresses {
+	return lab.Addresses{SBI: p.sbi.Scheme() + "://" + p.sbi.Addrs()[0], Rx: p.rx.Addrs()[0], OAM: "http://" + p.oam}
+}
+
 // start brings the modules up: operator's interface, storage, registry,
 // listeners. A signal while storage loads ends the start.
 func (p *server) start(ctx context.Context, group *errgroup.Group, signals process.Signals) error {
@@ -149,6 +180,7 @@ func (p *server) start(ctx context.Context, group *errgroup.Group, signals proce
 	if err := operator.Listen(ctx); err != nil {
 		return err
 	}
+	p.oam = operator.Addr()
 	group.Go(func() error { return operator.Run(ctx) })
 	p.log.Info().Str("component", "oam").Str("address", "http://"+operator.Addr()).Msg("listening")
 	group.Go(func() error { return heap.Tune(ctx, cfg.Process.GCHeadroom) })
@@ -295,16 +327,7 @@ func migrate(ctx context.Context, args, environ []string, stdout, _ io.Writer) e
 	if err != nil {
 		return err
 	}
-	for _, m := range steps {
-		fmt.Fprintf(stdout, "%04d %s\n", m.Version, m.Name)
-		if plan {
-			fmt.Fprintln(stdout, m.SQL)
-		}
-	}
-	if len(steps) == 0 {
-		fmt.Fprintln(stdout, "the schema is up to date")
-	}
-	return nil
+	return postgres.WriteSteps(stdout, steps, plan)
 }
 
 func bench(ctx context.Context, args, _ []string, stdout, stderr io.Writer) error {

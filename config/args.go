@@ -63,6 +63,8 @@ const help = `bsfd, a 5G Binding Support Function
   bsfd check [flags]     check configuration, certificates, storage and addresses
   bsfd health [flags]    ask a running bsfd whether it is ready; exit code 0 or 1
   bsfd migrate [flags]   create or upgrade the PostgreSQL schema; --plan only prints
+  bsfd lab [flags]       run it with simulated PCFs and AFs and draw their calls;
+                         --fail pcf1,pcf2,af1,af2,binding  --pause 2s  --flows N
   bsfd bench [flags]     put load on a bsfd, running or its own; bench -h lists its flags
   bsfd version           print the version
 

@@ -56,6 +56,19 @@ func (s Signals) Wait(ctx context.Context, log zerolog.Logger, reload func()) {
 	}
 }
 
+// Accompany runs the guest, which may be nil, beside the process. The context
+// that it returns ends when the guest does; leave ends the guest.
+func Accompany(ctx context.Context, group *errgroup.Group, guest func(context.Context) error) (visit context.Context, leave func()) {
+	visit, leave = context.WithCancel(ctx)
+	if guest != nil {
+		group.Go(func() error {
+			defer leave()
+			return guest(visit)
+		})
+	}
+	return visit, leave
+}
+
 // Drain runs the drains side by side within the grace period; a second signal
 // cuts it short.
 func (s Signals) Drain(log zerolog.Logger, grace time.Duration, drains ...func(context.Context) error) {

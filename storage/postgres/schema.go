@@ -5,6 +5,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path"
 	"slices"
@@ -128,6 +129,23 @@ func existsAlready(err error) bool {
 		return true
 	}
 	return false
+}
+
+// WriteSteps lists migrations, with their statements when they are only
+// planned.
+func WriteSteps(w io.Writer, steps []Migration, planned bool) (err error) {
+	for _, m := range steps {
+		text := ""
+		if planned {
+			text = m.SQL + "\n"
+		}
+		_, failed := fmt.Fprintf(w, "%04d %s\n%s", m.Version, m.Name, text)
+		err = errors.Join(err, failed)
+	}
+	if len(steps) == 0 {
+		_, err = fmt.Fprintln(w, "the schema is up to date")
+	}
+	return err
 }
 
 // Migrate brings the schema up to date and returns the steps that were missing.
