@@ -45,7 +45,8 @@ func (g *Gateway) query(v *rx.View) (q bsf.Query, err error) {
 // with it.
 func (c *conn) discover(t *turn) {
 	q, err := c.g.query(&t.view)
-	if fault := (*rx.Error)(nil); errors.As(err, &fault) {
+	if err != nil {
+		fault := asFault(err)
 		c.answer(t, &rx.Answer{Result: fault.Result, Failed: fault.Failed, Text: fault.Text})
 		return
 	}

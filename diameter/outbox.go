@@ -1,6 +1,7 @@
 package diameter
 
 import (
+	"crypto/tls"
 	"errors"
 	"net"
 	"sync"
@@ -60,21 +61,6 @@ func (o *outbox) add(message []byte) error {
 		return errSlow
 	}
 	o.buf = append(o.buf, message...)
-	return nil
-}
-
-// update appends a message that is built in place: build gets the buffer and
-// returns it with the message appended.
-func (o *outbox) update(build func(dst []byte) []byte) error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	switch {
-	case o.closed:
-		return net.ErrClosed
-	case len(o.buf) > o.limit:
-		return errSlow
-	}
-	o.buf = build(o.buf)
 	return nil
 }
 
@@ -202,6 +188,11 @@ func (o *outbox) close() {
 	o.closed = true
 	o.buf, o.spare = nil, nil
 	o.mu.Unlock()
+	if t, ok := o.nc.(*tls.Conn); ok {
+		// The close of TLS would wait for the peer.
+		_ = t.NetConn().Close()
+		return
+	}
 	_ = o.nc.Close()
 }
 

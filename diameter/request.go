@@ -32,9 +32,8 @@ func (c *conn) request(t *turn, m []byte) {
 
 // classify reads the request into the turn's view.
 func (c *conn) classify(t *turn, m []byte) (kind, *rx.Error) {
-	var fault *rx.Error
-	if err := t.view.Scan(m); errors.As(err, &fault) {
-		return kindOther, fault
+	if err := t.view.Scan(m); err != nil {
+		return kindOther, asFault(err)
 	}
 	v := &t.view
 	k, known := kindOf(v.Command)
@@ -46,8 +45,8 @@ func (c *conn) classify(t *turn, m []byte) (kind, *rx.Error) {
 	case v.Application != rx.ApplicationID:
 		k = kindOther
 	}
-	if err := v.CheckRequest(); errors.As(err, &fault) {
-		return k, fault
+	if err := v.CheckRequest(); err != nil {
+		return k, asFault(err)
 	}
 	if v.Visited(c.g.cfg.OriginHost) {
 		return k, &rx.Error{Result: rx.Base(rx.LoopDetected), Text: "this node is in a Route-Record"}
@@ -56,6 +55,15 @@ func (c *conn) classify(t *turn, m []byte) (kind, *rx.Error) {
 		c.g.learned.note(v.OriginHost.Data, p.host)
 	}
 	return k, nil
+}
+
+// asFault is the *rx.Error that err is.
+func asFault(err error) *rx.Error {
+	var fault *rx.Error
+	if !errors.As(err, &fault) {
+		return &rx.Error{Result: rx.Base(rx.UnableToComply), Text: err.Error()}
+	}
+	return fault
 }
 
 // takes reports whether the operational state lets the request in.

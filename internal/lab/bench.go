@@ -33,6 +33,7 @@ type options struct {
 	half      bool
 	json      bool
 	soak      time.Duration
+	idle      int
 	serve     [3]bool // bare, raw, go-diameter
 }
 
@@ -72,6 +73,7 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	f.BoolVar(&o.reference, "reference", false, "measure references in the same run: a bare handler of the same HTTP stack; on Rx a proxy of go-diameter and a raw relay")
 	f.BoolVar(&o.half, "half", false, "measure latencies at half the top rate, too")
 	f.DurationVar(&o.soak, "soak", 0, "instead of all that, run Rx sessions for so long while nodes die and misbehave, and see what is left over")
+	f.IntVar(&o.idle, "idle-peers", 0, "instead of all that, connect so many Diameter peers that do nothing, and see what they cost")
 	f.BoolVar(&o.json, "json", false, "print one JSON object a line")
 	for i, name := range []string{"serve-bare", "serve-raw", "serve-go-diameter"} {
 		f.BoolVar(&o.serve[i], name, false, "serve this reference and nothing else")
@@ -147,14 +149,19 @@ type Row struct {
 }
 
 func (b *bench) run(ctx context.Context) error {
-	if b.o.soak > 0 {
+	switch {
+	case b.o.soak > 0:
 		report, err := b.runSoak(ctx, b.o.soak)
 		if err != nil {
 			return err
 		}
-		enc := json.NewEncoder(b.stdout)
-		enc.SetIndent("", "  ")
-		return errors.Join(enc.Encode(report), report.Check())
+		return errors.Join(b.show(report), report.Check())
+	case b.o.idle > 0:
+		report, err := b.runIdle(ctx, b.o.idle)
+		if err != nil {
+			return err
+		}
+		return b.show(report)
 	}
 	var onHTTP, onRx []string
 	for _, op := range b.o.ops {
@@ -173,6 +180,13 @@ func (b *bench) run(ctx context.Context) error {
 		return err
 	}
 	return printRows(b.stdout, append(rows, more...), b.o.json)
+}
+
+// show prints a report.
+func (b *bench) show(report any) error {
+	enc := json.NewEncoder(b.stdout)
+	enc.SetIndent("", "  ")
+	return enc.Encode(report)
 }
 
 func (b *bench) runHTTP(ctx context.Context, ops []string) (rows []Row, err error) {
