@@ -387,35 +387,23 @@ func (n *soakNode) join(ctx context.Context) {
 	}
 }
 
-// restTime is how long a gateway is left alone before it is looked at.
+// restTime is how long a gateway is left alone before it is looked at: a
+// process that has nothing to do collects its garbage every two minutes.
 const restTime = 130 * time.Second
 
-// rest connects every node, waits until the gateway is quiet and looks at what
-// it holds. A node that came back after its watchdog failed is let go and
-// comes again, so that all are as at the start.
+// rest connects every node, leaves the gateway alone and looks at what it
+// holds. A node whose connection the gateway has ended comes again.
 func (s *soak) rest(ctx context.Context) (SoakState, error) {
-	for _, n := range append(append([]*soakNode(nil), s.pcfs...), s.afs...) {
-		n.mute.Store(false)
-		n.setMute(false)
-		n.join(ctx)
-	}
-	var state SoakState
-	want := soakPCFs + soakAFs
-	for deadline := time.Now().Add(2 * restTime); ; {
-		// A process that has nothing to do collects its garbage every two
-		// minutes.
-		sleep(ctx, restTime)
-		var err error
-		if state, err = s.look(ctx); err != nil {
-			return state, err
-		}
-		for _, n := range append(append([]*soakNode(nil), s.pcfs...), s.afs...) {
+	nodes := append(append([]*soakNode(nil), s.pcfs...), s.afs...)
+	for until := time.Now().Add(restTime); time.Now().Before(until) && ctx.Err() == nil; {
+		for _, n := range nodes {
+			n.mute.Store(false)
+			n.setMute(false)
 			n.join(ctx)
 		}
-		if state.Pending == 0 && state.Connections == want || time.Now().After(deadline) || ctx.Err() != nil {
-			return state, ctx.Err()
-		}
+		sleep(ctx, time.Second)
 	}
+	return s.look(ctx)
 }
 
 // look reads the metrics of the process.
