@@ -182,6 +182,3 @@ func (c *conn) sendDWR(t *turn) {
 	c.out.rest()
 	c.send(t, rx.DWR(c.g.origin(), c.tickets.Add(1), c.g.endToEnd()))
 }
-
-// since is for the log: how long the connection has been open.
-func (c *conn) age() time.Duration { return time.Since(c.opened).Truncate(time.Millisecond) }

@@ -408,7 +408,8 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// TestLimits proves that strangers, connections and requests are bounded.
+// TestLimits proves that strangers, connections and requests are bounded, the
+// latter with TOO_BUSY (RX-085).
 func TestLimits(t *testing.T) {
 	n := start(t, func(c *diameter.Config) {
 		c.Limits.Unauthenticated, c.Limits.Connections, c.Limits.Pending = 2, 3, 2

@@ -184,6 +184,9 @@ func EqualIdentity[T string | []byte](a T, b string) bool {
 	if len(a) != len(b) {
 		return false
 	}
+	if string(a) == b {
+		return true
+	}
 	for i := range len(b) {
 		if x, y := a[i], b[i]; x != y && (lower(x) != lower(y)) {
 			return false

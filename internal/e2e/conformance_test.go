@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "write docs/conformance.md")
 
-var statement = regexp.MustCompile(`\b(NBSF|SBI)-\d{3}\b`)
+var statement = regexp.MustCompile(`\b(NBSF|SBI|RX)-\d{3}\b`)
 
 // TestConformance keeps docs/conformance.md true: it lists for each statement
 // the tests that name it. With -update it is written.
@@ -92,16 +92,18 @@ func TestConformance(t *testing.T) {
 	everyStatement(t, head, tests)
 }
 
-// everyStatement checks that each statement of the digest of Nbsf_Management
-// is named by a test or listed on the page with the reason why not.
+// everyStatement checks that each statement of the digests is named by a test
+// or listed on the page with the reason why not.
 func everyStatement(t *testing.T, page string, tests map[string][]string) {
-	digest, err := os.ReadFile(filepath.Join(shared(t, "spec"), "nbsf-management.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, id := range regexp.MustCompile(`(?m)^- (NBSF-\d{3})`).FindAllStringSubmatch(string(digest), -1) {
-		if len(tests[id[1]]) == 0 && !strings.Contains(page, id[1]) {
-			t.Errorf("%s is named by no test", id[1])
+	for file, ids := range map[string]string{"nbsf-management.md": `(?m)^- (NBSF-\d{3})`, "rx-gateway.md": `(?m)^- (RX-\d{3})`} {
+		digest, err := os.ReadFile(filepath.Join(shared(t, "spec"), file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range regexp.MustCompile(ids).FindAllStringSubmatch(string(digest), -1) {
+			if len(tests[id[1]]) == 0 && !strings.Contains(page, id[1]) {
+				t.Errorf("%s is named by no test", id[1])
+			}
 		}
 	}
 }

@@ -35,6 +35,7 @@ type soak struct {
 	metrics string // URL of its metrics
 	stderr  io.Writer
 	until   time.Time
+	quiet   time.Duration // before the process is looked at
 
 	pcfs, afs []*soakNode
 
@@ -103,7 +104,7 @@ func (b *bench) runSoak(ctx context.Context, length time.Duration) (*SoakReport,
 	if err != nil {
 		return nil, err
 	}
-	s := &soak{address: a.rx, metrics: a.oam + "/metrics", stderr: b.stderr}
+	s := &soak{address: a.rx, metrics: a.oam + "/metrics", stderr: b.stderr, quiet: min(restTime, length)}
 	c := newClient(load{conns: 2, inflight: 64}, rxBindings)
 	defer c.close()
 	c.pcf = func(i int) string { return soakHost("pcf", i%soakPCFs) }
@@ -387,15 +388,16 @@ func (n *soakNode) join(ctx context.Context) {
 	}
 }
 
-// restTime is how long a gateway is left alone before it is looked at: a
-// process that has nothing to do collects its garbage every two minutes.
+// restTime is how long a gateway is left alone before it is looked at, unless
+// the soak is shorter: a process that has nothing to do collects its garbage
+// every two minutes.
 const restTime = 130 * time.Second
 
 // rest connects every node, leaves the gateway alone and looks at what it
 // holds. A node whose connection the gateway has ended comes again.
 func (s *soak) rest(ctx context.Context) (SoakState, error) {
 	nodes := append(append([]*soakNode(nil), s.pcfs...), s.afs...)
-	for until := time.Now().Add(restTime); time.Now().Before(until) && ctx.Err() == nil; {
+	for until := time.Now().Add(s.quiet); time.Now().Before(until) && ctx.Err() == nil; {
 		for _, n := range nodes {
 			n.mute.Store(false)
 			n.setMute(false)
