@@ -106,7 +106,7 @@ func (g *Gateway) resend(t *turn, p *pending, v *rx.View, retransmit bool, reaso
 		p.deadline = t.now.Add(g.cfg.Timers.of(p.kind))
 		k := p.kind
 		if h.conn.take(t, p) == added {
-			g.metrics.sent(k, reason)
+			g.metrics.sent(h.conn, k, reason)
 			return true
 		}
 		p.attempts--

@@ -129,16 +129,21 @@ func named(leaf *x509.Certificate, host string) error {
 	return leaf.VerifyHostname(host)
 }
 
-// checkCertificate checks that the certificate of a connection that came in
+// checkSecurity checks a connection that came in against its peer: the version
+// of TLS that is configured for it, and with mutual TLS that the certificate
 // names the host that the CER names.
-func (c *conn) checkCertificate(host string) error {
+func (c *conn) checkSecurity(p *peer) error {
 	t, ok := c.nc.(*tls.Conn)
-	if !ok || !c.g.cfg.TLS.Mutual {
+	if !ok {
 		return nil
 	}
-	chain := t.ConnectionState().PeerCertificates
-	if len(chain) == 0 || named(chain[0], host) != nil {
-		return refuse(rx.UnknownPeer, "the certificate is not for %s", host)
+	state, files := t.ConnectionState(), c.g.cfg.TLS
+	low, high, err := tlsVersions(orElse(p.cfg.MinTLS, files.MinVersion), orElse(p.cfg.MaxTLS, files.MaxVersion))
+	if err != nil || state.Version < low || state.Version > high {
+		return refuse(rx.NoCommonSecurity, "%s may not use %s", p.host, tls.VersionName(state.Version))
+	}
+	if files.Mutual && (len(state.PeerCertificates) == 0 || named(state.PeerCertificates[0], p.host) != nil) {
+		return refuse(rx.UnknownPeer, "the certificate is not for %s", p.host)
 	}
 	return nil
 }

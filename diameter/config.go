@@ -180,8 +180,8 @@ type Peer struct {
 	Connect   bool      `koanf:"connect" usage:"dial it; otherwise it dials"`
 	Transport Transport `koanf:"transport" usage:"tcp, tls or sctp; tcp when empty"`
 	// MinTLS and MaxTLS narrow the versions of TLS for this peer.
-	MinTLS string `koanf:"minTlsVersion" usage:"lowest TLS version when dialled"`
-	MaxTLS string `koanf:"maxTlsVersion" usage:"highest TLS version when dialled"`
+	MinTLS string `koanf:"minTlsVersion" usage:"lowest TLS version with it"`
+	MaxTLS string `koanf:"maxTlsVersion" usage:"highest TLS version with it"`
 	// Instance marks another bsfd that serves the same bindings.
 	Instance bool `koanf:"instance" usage:"it is another bsfd of the same cluster: requests that cannot be delivered directly go through it"`
 	// PcfSetID names the set of a PCF.

@@ -308,12 +308,16 @@ func (g *Gateway) Run(ctx context.Context) error {
 	return nil
 }
 
+// certificateInterval is how often the certificates are read again.
+const certificateInterval = 30 * time.Second
+
 // tick looks at every connection in turn.
 func (g *Gateway) tick(ctx context.Context) {
 	ticker := time.NewTicker(tickInterval)
 	defer ticker.Stop()
 	t := &turn{g: g, ctx: ctx}
 	var conns []*conn
+	reload := time.Now().Add(certificateInterval)
 	for {
 		select {
 		case <-ctx.Done():
@@ -332,6 +336,10 @@ func (g *Gateway) tick(ctx context.Context) {
 		}
 		clear(conns)
 		g.sessions.sweep(t.now)
+		if g.cfg.TLS.CertFile != "" && t.now.After(reload) {
+			reload = t.now.Add(certificateInterval)
+			g.Reload()
+		}
 	}
 }
 

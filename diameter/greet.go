@@ -58,7 +58,7 @@ func (c *conn) introduced(t *turn, m []byte) (*peer, *rx.Capabilities, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return p, caps, c.checkCertificate(p.host)
+	return p, caps, c.checkSecurity(p)
 }
 
 func refuse(code uint32, format string, args ...any) error {

@@ -1,6 +1,7 @@
 package diameter
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -18,6 +19,7 @@ type metrics struct {
 	found              prometheus.Counter // lookups
 
 	requests       *prometheus.CounterVec
+	inter          *prometheus.CounterVec
 	responses      *prometheus.CounterVec
 	answers        *prometheus.CounterVec
 	lookups        *prometheus.CounterVec
@@ -36,35 +38,36 @@ func counter(name, help string) prometheus.Counter {
 	return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 }
 
-func counters2(name, help string, labels ...string) *prometheus.CounterVec {
+func counterVec(name, help string, labels ...string) *prometheus.CounterVec {
 	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 }
 
 func newMetrics(reg prometheus.Registerer, g *Gateway) *metrics {
 	m := &metrics{
-		requests:       counters2("ocbsf_diam_request_network_total", "Rx requests sent to peers.", "msgType", "retry", "retryReason"),
-		responses:      counters2("ocbsf_diam_response_network_total", "Rx answers received from peers, by result class.", "msgType", "responseCode"),
-		answers:        counters2("ocbsf_diam_response_local_total", "Answers that the gateway made itself, by result.", "responseCode"),
-		lookups:        counters2("ocbsf_diam_binding_discovery_total", "Lookups of bindings for AARs, by outcome.", "result"),
-		malformed:      counters2("ocbsf_diam_malformed_total", "Messages that could not be read or routed for what they are, by what was wrong.", "what"),
-		failedConns:    counters2("diam_failed_conn_network", "Diameter connections that failed, by reason.", "transport", "reason"),
-		realmFailed:    counters2("ocbsf_diam_realm_validation_failed_total", "AARs refused for their Destination-Realm.", "validation"),
+		requests:       counterVec("ocbsf_diam_request_network_total", "Rx requests sent to peers.", "msgType", "retry", "retryReason"),
+		inter:          counterVec("ocbsf_diam_request_inter_total", "Rx requests sent to other instances.", "msgType", "retry", "retryReason"),
+		responses:      counterVec("ocbsf_diam_response_network_total", "Rx answers received from peers, by result class.", "msgType", "responseCode"),
+		answers:        counterVec("ocbsf_diam_response_local_total", "Answers that the gateway made itself, by result.", "responseCode"),
+		lookups:        counterVec("ocbsf_diam_binding_discovery_total", "Lookups of bindings for AARs, by outcome.", "result"),
+		malformed:      counterVec("ocbsf_diam_malformed_total", "Messages that could not be read or routed for what they are, by what was wrong.", "what"),
+		failedConns:    counterVec("diam_failed_conn_network", "Diameter connections that failed, by reason.", "transport", "reason"),
+		realmFailed:    counterVec("ocbsf_diam_realm_validation_failed_total", "AARs refused for their Destination-Realm.", "validation"),
 		cookies:        counter("ocbsf_ocnf_service_cookie_total", "AARs that were forwarded with an OCNF-SERVICE-COOKIE."),
 		discarded:      counter("ocbsf_diam_answer_discarded_total", "Answers that belonged to no request."),
 		repaved:        counter("diam_repaving_disconnections_total", "Connections ended by repaving."),
 		staleRequests:  counter("ocbsf_diamgw_notification_request_count_total", "Sessions that their PCF did not know."),
-		staleResponses: counters2("ocbsf_diamgw_notification_response_count_total", "What became of their bindings.", "result"),
+		staleResponses: counterVec("ocbsf_diamgw_notification_response_count_total", "What became of their bindings.", "result"),
 		conns: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "diam_conn_network", Help: "1 while the configured peer is connected.",
 		}, []string{"peer", "realm"}),
 	}
-	received := counters2("ocbsf_diam_request_received_total", "Rx requests received.", "msgType")
-	timeouts := counters2("ocbsf_diam_timeout_total", "Rx requests that were not answered in time.", "msgType")
+	received := counterVec("ocbsf_diam_request_received_total", "Rx requests received.", "msgType")
+	timeouts := counterVec("ocbsf_diam_timeout_total", "Rx requests that were not answered in time.", "msgType")
 	latency := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "ocbsf_diam_response_latency_seconds", Help: "Time from an Rx request to its answer.",
 		Buckets: []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5},
 	}, []string{"msgType"})
-	reg.MustRegister(m.requests, m.responses, m.answers, m.lookups, m.malformed, m.failedConns, m.realmFailed, m.conns,
+	reg.MustRegister(m.requests, m.inter, m.responses, m.answers, m.lookups, m.malformed, m.failedConns, m.realmFailed, m.conns,
 		m.cookies, m.discarded, m.repaved, m.staleRequests, m.staleResponses, received, timeouts, latency)
 	for k := range kind(kinds) {
 		m.received[k] = received.WithLabelValues(k.String())
@@ -80,6 +83,7 @@ func newMetrics(reg prometheus.Registerer, g *Gateway) *metrics {
 	}{
 		"ocbsf_diam_pending_requests": {"Rx requests that wait for an answer.", func() float64 { return float64(g.pendingRequests()) }},
 		"ocbsf_diam_connections":      {"Diameter connections, those before capabilities exchange included.", func() float64 { return float64(g.open.Load()) }},
+		"diam_conn_network_responder": {"Peers that are connected and have made the connection.", func() float64 { return float64(g.responders()) }},
 		"ocbsf_diam_sessions":         {"Rx sessions that are remembered.", func() float64 { return float64(g.sessions.len()) }},
 	} {
 		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: x.help}, x.f))
@@ -87,14 +91,17 @@ func newMetrics(reg prometheus.Registerer, g *Gateway) *metrics {
 	return m
 }
 
-// sent counts a request that went out, with the reason when not the first
-// time.
-func (m *metrics) sent(k kind, retryReason string) {
-	if retryReason == "" {
+// sent counts a request that went out on the connection, with the reason when
+// not the first time.
+func (m *metrics) sent(c *conn, k kind, retryReason string) {
+	switch {
+	case c.fromInstance():
+		m.inter.WithLabelValues(k.String(), strconv.FormatBool(retryReason != ""), retryReason).Inc()
+	case retryReason == "":
 		m.first[k].Inc()
-		return
+	default:
+		m.requests.WithLabelValues(k.String(), "true", retryReason).Inc()
 	}
-	m.requests.WithLabelValues(k.String(), "true", retryReason).Inc()
 }
 
 // answered counts the answer to a request.

@@ -242,7 +242,7 @@ func (c *conn) relay(t *turn, k kind, tg target, patch *rx.Patch) {
 		p.tried = append(p.tried, h.conn.peer.Load())
 		switch h.conn.take(t, p) {
 		case added:
-			g.metrics.sent(k, "")
+			g.metrics.sent(h.conn, k, "")
 			return
 		case tableFull:
 			g.pool.put(p)

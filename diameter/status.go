@@ -73,3 +73,15 @@ func (p *peer) status() PeerStatus {
 	s.Discarded, s.Pending, s.QueuedOctets = c.counters.discarded.Load(), c.pend.len(), c.out.waiting()
 	return s
 }
+
+// responders is how many peers are connected by a connection that they made.
+func (g *Gateway) responders() (n int) {
+	for _, p := range g.peerList() {
+		p.mu.Lock()
+		if p.state == StateOpen && p.conn.dialled == nil {
+			n++
+		}
+		p.mu.Unlock()
+	}
+	return n
+}

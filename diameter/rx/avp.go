@@ -9,7 +9,6 @@ type Code uint32
 // Those of 3GPP are marked; the others have vendor 0.
 const (
 	FramedIPAddress             Code = 8
-	ClassAVP                    Code = 25
 	CalledStationID             Code = 30
 	ProxyState                  Code = 33
 	FramedIPv6Prefix            Code = 97

@@ -28,7 +28,7 @@ const (
 // head prints the names of the nodes.
 func (l *ladder) head() {
 	var b strings.Builder
-	b.WriteString(strings.Repeat(" ", 13))
+	b.WriteString(strings.Repeat(" ", 14))
 	for _, n := range l.nodes {
 		pad := columnWidth - len(n)
 		b.WriteString(strings.Repeat(" ", pad/2) + n + strings.Repeat(" ", pad-pad/2))
