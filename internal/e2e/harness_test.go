@@ -9,6 +9,7 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -26,6 +27,11 @@ import (
 var program string
 
 func TestMain(m *testing.M) {
+	// Tests that run beside others mostly wait for processes.
+	flag.Parse()
+	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
+		_ = f.Value.Set("8")
+	}
 	dir, err := os.MkdirTemp("", "bsfd-e2e-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
