@@ -3,11 +3,6 @@ package diameter
 import (
 	"errors"
 	"fmt"
-	"net"
-	"net/netip"
-	"regexp"
-	"slices"
-	"strings"
 	"time"
 
 	"bsfd/diameter/rx"
@@ -171,32 +166,6 @@ type Repaving struct {
 	DisconnectCause    uint32        `koanf:"dprDisconnectCause" usage:"Disconnect-Cause: 0 REBOOTING, 1 BUSY or 2 DO_NOT_WANT_TO_TALK_TO_YOU"`
 }
 
-// Peer is a node that is known.
-type Peer struct {
-	Host  string `koanf:"host" usage:"its DiameterIdentity"`
-	Realm string `koanf:"realm" usage:"its realm; any when empty"`
-	// Address is where it is dialled.
-	Address   string    `koanf:"address" usage:"host:port to dial; the host's name and the standard port when empty"`
-	Connect   bool      `koanf:"connect" usage:"dial it; otherwise it dials"`
-	Transport Transport `koanf:"transport" usage:"tcp, tls or sctp; tcp when empty"`
-	// MinTLS and MaxTLS narrow the versions of TLS for this peer.
-	MinTLS string `koanf:"minTlsVersion" usage:"lowest TLS version with it"`
-	MaxTLS string `koanf:"maxTlsVersion" usage:"highest TLS version with it"`
-	// Instance marks another bsfd that serves the same bindings.
-	Instance bool `koanf:"instance" usage:"it is another bsfd of the same cluster: requests that cannot be delivered directly go through it"`
-	// PcfSetID names the set of a PCF.
-	PcfSetID string `koanf:"pcfSetId" usage:"set of the PCF: it may stand in for others of the set when bindings allow it"`
-}
-
-// Route says where requests go.
-type Route struct {
-	Realm       string   `koanf:"realm" usage:"Destination-Realm; any when empty or *"`
-	Host        string   `koanf:"host" usage:"Destination-Host, with * for any characters; any when empty"`
-	Application uint32   `koanf:"application" usage:"application; Rx when 0"`
-	Priority    int      `koanf:"priority" usage:"lower is tried first"`
-	Peers       []string `koanf:"peers" usage:"next hops: host, or host=weight with a weight of 1 to 65535 among those of one route"`
-}
-
 // DefaultConfig is the configuration without any setting.
 func DefaultConfig() Config {
 	return Config{
@@ -230,17 +199,6 @@ func DefaultConfig() Config {
 			ReinvocationDelay: time.Minute, DPRDelay: time.Second,
 		},
 	}
-}
-
-// identity is what a DiameterIdentity looks like: a host name (RFC 6733
-// §4.3.1).
-var identity = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*$`)
-
-func checkIdentity(s string) error {
-	if len(s) > 255 || !identity.MatchString(s) {
-		return fmt.Errorf("%q is not a host name", s)
-	}
-	return nil
 }
 
 // Check reports the first wrong setting with its key.
@@ -279,45 +237,6 @@ func (c *Config) Check() error {
 	}
 	_, err := c.results()
 	return err
-}
-
-func oneOf[T comparable](v T, values ...T) error {
-	if !slices.Contains(values, v) {
-		return fmt.Errorf("must be one of %v", values)
-	}
-	return nil
-}
-
-func within(v, low, high time.Duration) error {
-	if v < low || v > high {
-		return fmt.Errorf("must be %s to %s", low, high)
-	}
-	return nil
-}
-
-func atLeast(v, low int) error {
-	if v < low {
-		return fmt.Errorf("must be at least %d", low)
-	}
-	return nil
-}
-
-func checkAddresses(list []string) error {
-	for _, a := range list {
-		if _, _, err := net.SplitHostPort(a); err != nil {
-			return fmt.Errorf("%q is not host:port", a)
-		}
-	}
-	return nil
-}
-
-func checkIPs(list []string) error {
-	for _, a := range list {
-		if _, err := netip.ParseAddr(a); err != nil {
-			return fmt.Errorf("%q is not an IP address", a)
-		}
-	}
-	return nil
 }
 
 func (c *Config) checkListenTLS() error {
@@ -419,106 +338,4 @@ func (r Repaving) check() error {
 		}
 	}
 	return nil
-}
-
-func (c *Config) checkPeers() error {
-	seen := make(map[string]bool)
-	for i, p := range c.Peers {
-		if err := c.checkPeer(p); err != nil {
-			return fmt.Errorf("[%d].%w", i, err)
-		}
-		host := strings.ToLower(p.Host)
-		if seen[host] {
-			return fmt.Errorf("[%d].host: %s is there twice", i, p.Host)
-		}
-		seen[host] = true
-	}
-	return nil
-}
-
-func (c *Config) checkPeer(p Peer) error {
-	switch {
-	case checkIdentity(p.Host) != nil:
-		return fmt.Errorf("host: %w", checkIdentity(p.Host))
-	case strings.EqualFold(p.Host, c.OriginHost):
-		return errors.New("host: is this node itself")
-	case p.Realm != "" && checkIdentity(p.Realm) != nil:
-		return fmt.Errorf("realm: %w", checkIdentity(p.Realm))
-	case p.Address != "" && checkAddresses([]string{p.Address}) != nil:
-		return fmt.Errorf("address: %w", checkAddresses([]string{p.Address}))
-	case oneOf(p.Transport, "", TCP, TLS, SCTP) != nil:
-		return fmt.Errorf("transport: must be tcp, tls or sctp")
-	case p.Transport == TLS && p.Connect && c.TLS.CAFile == "":
-		return errors.New("transport: tls needs diameter.tls.caFile")
-	}
-	if _, _, err := tlsVersions(orElse(p.MinTLS, c.TLS.MinVersion), orElse(p.MaxTLS, c.TLS.MaxVersion)); err != nil {
-		return fmt.Errorf("minTlsVersion: %w", err)
-	}
-	return nil
-}
-
-func orElse[T comparable](v, other T) T {
-	var zero T
-	if v == zero {
-		return other
-	}
-	return v
-}
-
-// address is where the peer is dialled.
-func (p Peer) address() string {
-	if p.Address != "" {
-		return p.Address
-	}
-	port := "3868"
-	if p.Transport == TLS {
-		port = "5868"
-	}
-	return net.JoinHostPort(p.Host, port)
-}
-
-// results are the settings of Results and Stale, read.
-type results struct {
-	realmNotServed, noBinding, discovery, unreachable, timeout, busy rx.Result
-	stale                                                            []rx.Result
-}
-
-func (c *Config) results() (r results, err error) {
-	for _, x := range []struct {
-		key, text string
-		to        *rx.Result
-	}{
-		{"realmNotServed", c.Results.RealmNotServed, &r.realmNotServed},
-		{"noBinding", c.Results.NoBinding, &r.noBinding},
-		{"discovery", c.Results.Discovery, &r.discovery},
-		{"unreachable", c.Results.Unreachable, &r.unreachable},
-		{"timeout", c.Results.Timeout, &r.timeout},
-		{"busy", c.Results.Busy, &r.busy},
-	} {
-		if *x.to, err = parseResult(x.text); err != nil {
-			return r, fmt.Errorf("results.%s: %w", x.key, err)
-		}
-	}
-	for _, text := range c.Stale.Results {
-		v, err := parseResult(text)
-		if err != nil {
-			return r, fmt.Errorf("stale.results: %w", err)
-		}
-		r.stale = append(r.stale, v)
-	}
-	return r, nil
-}
-
-var resultText = regexp.MustCompile(`^(?:(\d{1,9}):)?([345]\d{3})$`)
-
-func parseResult(s string) (r rx.Result, err error) {
-	m := resultText.FindStringSubmatch(s)
-	if m == nil {
-		return r, fmt.Errorf("%q is not a code of 3000 to 5999, or vendor:code", s)
-	}
-	_, err = fmt.Sscan(m[2], &r.Code)
-	if m[1] != "" {
-		_, err = fmt.Sscan(m[1], &r.Vendor)
-	}
-	return r, err
 }

@@ -56,8 +56,8 @@ type counters struct {
 func (g *Gateway) newConn(nc net.Conn, t Transport, dialled *peer) *conn {
 	c := &conn{
 		g: g, nc: nc, transport: t, dialled: dialled, opened: time.Now(),
-		out: newOutbox(nc, g.cfg.Limits.QueueBytes, g.cfg.Transport.Write),
 	}
+	c.out = newOutbox(nc, g.cfg.Limits.QueueBytes, g.cfg.Transport.Write, func(err error) { c.close(err.Error()) })
 	c.pend.start(uint32(c.opened.UnixNano()), g.cfg.Limits.Pending)
 	c.tickets.Store(uint32(c.opened.UnixNano() >> 7))
 	return c
@@ -326,7 +326,7 @@ type turn struct {
 }
 
 // maxNames bounds names.
-const maxNames = 4096
+const maxNames = 256
 
 // intern is the text of b; it allocates only for what is new.
 func (t *turn) intern(b []byte) string {

@@ -34,8 +34,12 @@ func (k *connector) run(ctx context.Context) {
 	}
 }
 
-// begin enters Wait-Conn-Ack unless the peer is connected by now.
+// begin enters Wait-Conn-Ack unless the peer is connected by now, or the gateway
+// is about to end.
 func (k *connector) begin(cancel context.CancelFunc) bool {
+	if k.g.draining.Load() {
+		return false
+	}
 	k.p.mu.Lock()
 	closed := k.p.state == StateClosed
 	k.p.cancel = cancel
@@ -89,7 +93,12 @@ func (k *connector) pause(ctx context.Context) bool {
 		k.tried = true
 		return true
 	}
-	timer := time.NewTimer(k.backoff())
+	return pause(ctx, k.backoff())
+}
+
+// pause waits; false means that ctx ended.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():

@@ -72,8 +72,10 @@ type Gateway struct {
 	stateID   uint32
 	e2e       atomic.Uint32
 	operation atomic.Int32
+	draining  atomic.Bool
 	open      atomic.Int64 // connections
 	strangers atomic.Int64 // connections without capabilities exchange
+	looking   atomic.Int64 // lookups under way on workers
 
 	// instances and sets are the configured peers that have these roles.
 	instances []*peer
@@ -355,11 +357,7 @@ func (g *Gateway) accept(ctx context.Context, l listener) {
 		case err != nil:
 			// Out of descriptors, for example: others end, then it goes on.
 			g.log.Warn().Err(err).Msg("no connection accepted")
-			select {
-			case <-ctx.Done():
-				return
-			case <-time.After(tickInterval):
-			}
+			pause(ctx, tickInterval)
 		case g.open.Load() >= int64(g.cfg.Limits.Connections) || g.strangers.Load() >= int64(g.cfg.Limits.Unauthenticated):
 			g.metrics.failedConns.WithLabelValues(string(l.transport), "limit").Inc()
 			_ = nc.Close()
@@ -411,8 +409,9 @@ func (g *Gateway) run(ctx context.Context, c *conn) {
 // says what did not finish before ctx ended.
 func (g *Gateway) Drain(ctx context.Context) error {
 	g.closeListeners()
+	g.draining.Store(true)
 	g.SetOperation(OperationCompleteShutdown)
-	err := g.until(ctx, func() bool { return g.pendingRequests() == 0 })
+	err := g.until(ctx, func() bool { return g.looking.Load() == 0 && g.pendingRequests() == 0 })
 	if err != nil {
 		err = fmt.Errorf("%d Rx requests are unanswered: %w", g.pendingRequests(), err)
 	}

@@ -55,9 +55,11 @@ func (c *conn) discover(t *turn) {
 		c.discovered(t, rec, err)
 		return
 	}
+	c.g.looking.Add(1)
 	select {
 	case c.g.lookups <- &lookup{c, append([]byte(nil), t.view.Raw...), q}:
 	default:
+		c.g.looking.Add(-1)
 		c.answer(t, &rx.Answer{Result: c.g.results.busy, Text: "too many lookups are under way"})
 	}
 }
@@ -76,6 +78,7 @@ func (g *Gateway) lookupWorker(ctx context.Context) {
 }
 
 func (l *lookup) run(t *turn) {
+	defer t.g.looking.Add(-1)
 	ctx, cancel := context.WithTimeout(t.ctx, t.g.cfg.DiscoveryTimeout)
 	defer cancel()
 	rec, err := t.g.deps.Bindings.Discover(ctx, &l.query)

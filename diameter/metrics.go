@@ -130,10 +130,13 @@ func (m *metrics) connected(p *peer, is bool) {
 	m.conns.WithLabelValues(p.host, p.cfg.Realm).Set(v)
 }
 
-// label is the result as a label: the code of a peer counts only when it is
-// one that exists, so that a peer cannot make series without end.
+// label is the result as a label. Codes that neither RFC 6733 nor TS 29.214
+// knows share one, so that a peer cannot make series without end.
 func label(r rx.Result) string {
-	if r.Code < 1000 || r.Code > 5999 || r.Vendor != 0 && r.Vendor != rx.Vendor3GPP {
+	class, number := r.Code/1000, r.Code%1000
+	known := r.Vendor == 0 && class >= 1 && class <= 5 && number >= 1 && number <= 20 ||
+		r.Vendor == rx.Vendor3GPP && (class == 4 || class == 5) && (number >= 61 && number <= 80 || number >= 241 && number <= 270)
+	if !known {
 		return "other"
 	}
 	return r.String()

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"os"
 	"sync"
 	"syscall"
 	"time"
@@ -18,6 +19,8 @@ type outbox struct {
 	limit int
 	// patience is how long a write may make no progress.
 	patience time.Duration
+	// failed is told when a write fails that nobody waits for.
+	failed func(error)
 
 	mu      sync.Mutex
 	buf     []byte // not yet being written
@@ -36,8 +39,8 @@ type outbox struct {
 // errSlow says that a peer does not take what is sent to it.
 var errSlow = errors.New("the peer does not read")
 
-func newOutbox(nc net.Conn, limit int, patience time.Duration) *outbox {
-	o := &outbox{nc: nc, limit: limit, patience: patience}
+func newOutbox(nc net.Conn, limit int, patience time.Duration, failed func(error)) *outbox {
+	o := &outbox{nc: nc, limit: limit, patience: patience, failed: failed}
 	if sc, ok := nc.(syscall.Conn); ok {
 		if raw, err := sc.SyscallConn(); err == nil {
 			o.raw = raw
@@ -140,8 +143,7 @@ func (o *outbox) leave(buf []byte, from int) {
 		rest, ok := buf[from:], true
 		for ok {
 			if err := o.write(rest); err != nil {
-				// The reader notices that the connection is closed.
-				_ = o.nc.Close()
+				o.failed(err)
 				return
 			}
 			buf, ok = o.next(buf)
@@ -158,7 +160,10 @@ func (o *outbox) write(b []byte) error {
 			return err
 		}
 		n, err := o.nc.Write(b[:min(len(b), chunk)])
-		if err != nil && n == 0 {
+		if errors.Is(err, os.ErrDeadlineExceeded) && n == 0 {
+			return errSlow
+		}
+		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 			return err
 		}
 		b = b[n:]

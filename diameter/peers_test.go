@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -436,24 +438,17 @@ func TestLimits(t *testing.T) {
 }
 
 // TestSlowPeer proves that a peer that does not read costs itself its
-// connection and nobody else anything.
+// connection and nobody else anything: requests for it are refused when too
+// much waits, and what it had is answered when it is given up.
 func TestSlowPeer(t *testing.T) {
 	n := start(t, func(c *diameter.Config) {
 		c.Limits.QueueBytes = 64 << 10
-		c.Transport.Write = time.Minute
+		c.Transport.Write, c.Timers.Response = time.Second, time.Minute
 	})
 	good := answering(rx.Success)
 	n.join("pcf1.epc.example", "epc.example", good.handle)
 	n.bind("pcf1.epc.example", "10.0.0.1")
-	c := n.raw()
-	caps := &rx.Capabilities{Origin: rx.Origin{Host: "slow.epc.example", Realm: "epc.example"}, HostIPAddresses: nil, Applications: []uint32{rx.ApplicationID}}
-	caps.HostIPAddresses = append(caps.HostIPAddresses, ue)
-	if _, err := c.Write(caps.CER(1, 1)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := rxnode.ReadMessage(c); err != nil {
-		t.Fatal(err)
-	}
+	n.deaf("slow.epc.example")
 	n.bind("slow.epc.example", "10.0.0.2")
 	af := n.af()
 	big := rx.Encode(9999, 0, 4711, make([]byte, 20000))
@@ -467,14 +462,52 @@ func TestSlowPeer(t *testing.T) {
 		wantResult(t, ask(t, af, session("good").AAR(ue)), "2001")
 		return n.state("slow.epc.example").State == diameter.StateClosed
 	})
-	for i, ch := range answers {
-		if got := rxnode.ResultOf(<-ch); got != rx.Base(rx.UnableToDeliver) {
-			t.Fatalf("%d: %s", i, got)
-		}
+	results := make(map[string]int)
+	for _, ch := range answers {
+		results[rxnode.ResultOf(<-ch).String()]++
+	}
+	if results["3002"] < 10 || results["3004"] < 1 || results["3002"]+results["3004"] != len(answers) {
+		t.Errorf("%v of %d", results, len(answers))
 	}
 	if s := n.state("slow.epc.example"); s.LastError != "the peer does not read" {
 		t.Errorf("%+v", s)
 	}
+}
+
+// TestSlowAF proves that an AF that asks and does not read is disconnected once
+// too many answers wait for it.
+func TestSlowAF(t *testing.T) {
+	n := start(t, func(c *diameter.Config) {
+		c.Limits.QueueBytes = 64 << 10
+		c.Transport.Write = time.Minute
+	})
+	c := n.deaf("slow.ims.example")
+	s := session("s;1")
+	until(t, "it is disconnected", func() bool {
+		_, err := c.Write(s.AAR(mustAddr("10.9.9.9"), proxyInfo(10000)))
+		return err != nil
+	})
+	until(t, "the state says why", func() bool { return n.state("slow.ims.example").LastError == "the peer does not read" })
+}
+
+// proxyInfo is a Proxy-Info of the size, which every answer repeats.
+func proxyInfo(size int) []byte {
+	return rx.Encode(rx.ProxyInfo, rx.AVPMandatory, 0, rx.Encode(rx.ProxyState, rx.AVPMandatory, 0, make([]byte, size)))
+}
+
+// deaf connects a host that reads nothing after its CEA.
+func (n *network) deaf(host string) net.Conn {
+	n.t.Helper()
+	c := n.raw()
+	_, realm, _ := strings.Cut(host, ".")
+	caps := &rx.Capabilities{Origin: rx.Origin{Host: host, Realm: realm}, HostIPAddresses: []netip.Addr{ue}, Applications: []uint32{rx.ApplicationID}}
+	if _, err := c.Write(caps.CER(1, 1)); err != nil {
+		n.t.Fatal(err)
+	}
+	if _, err := rxnode.ReadMessage(c); err != nil {
+		n.t.Fatal(err)
+	}
+	return c
 }
 
 // TestWatchdogOfAPeer proves RX-064 over the wire: a silent peer gets a DWR,

@@ -75,10 +75,9 @@ func (t *pendings) start(first uint32, limit int) { t.last, t.max = first, limit
 type addResult int
 
 const (
-	added addResult = iota
-	tableFull
+	added     addResult = iota
+	tableFull           // too many wait for an answer, or to be written
 	tableClosed
-	tableSlow // the peer does not read
 )
 
 // add gives the request an identifier, keeps it and appends its message to the
@@ -111,7 +110,8 @@ func (t *pendings) add(p *pending, out *outbox) addResult {
 	}
 	t.remove(p)
 	if errors.Is(err, errSlow) {
-		return tableSlow
+		// Whether the peer is slow or dead shows when nothing is written.
+		return tableFull
 	}
 	return tableClosed
 }

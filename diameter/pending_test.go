@@ -24,7 +24,7 @@ func text(v any) string { return fmt.Sprint(v) }
 func box(t testing.TB) *outbox {
 	a, b := net.Pipe()
 	t.Cleanup(func() { _, _ = a.Close(), b.Close() })
-	return newOutbox(a, 1<<30, time.Second)
+	return newOutbox(a, 1<<30, time.Second, func(error) {})
 }
 
 // TestPendings checks the table against a plain map over random operations:

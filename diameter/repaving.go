@@ -160,7 +160,7 @@ func (r *repaver) setConfig(c Repaving) {
 // no connection of this process.
 func (r *repaver) run(ctx context.Context) {
 	r.seen = bsf.NewID()
-	for r.pause(ctx, repavingPoll) {
+	for pause(ctx, repavingPoll) {
 		r.refresh(ctx)
 		docs, err := r.g.deps.Settings.FindDocuments(ctx, bsf.KindHistory, triggerKey)
 		if err != nil {
@@ -192,18 +192,6 @@ func (r *repaver) refresh(ctx context.Context) {
 	}
 }
 
-// pause waits; false means that ctx ended.
-func (r *repaver) pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
-}
-
 // carryOut disconnects the peers whose connections are older than the trigger.
 func (r *repaver) carryOut(ctx context.Context, t Trigger) {
 	cfg := r.config()
@@ -216,13 +204,13 @@ func (r *repaver) carryOut(ctx context.Context, t Trigger) {
 	defer r.busy.Store(false)
 	if wait := time.Until(r.done.Add(cfg.ReinvocationDelay)); !r.done.IsZero() && wait > 0 {
 		log.Info().Dur("wait", wait).Msg("trigger waits: the last one was a short time ago")
-		if !r.pause(ctx, wait) {
+		if !pause(ctx, wait) {
 			return
 		}
 	}
 	jitter := rand.N(cfg.MaxStaggerJitter + 1)
 	log.Info().Dur("wait", jitter).Msg("repaving begins")
-	if !r.pause(ctx, jitter) {
+	if !pause(ctx, jitter) {
 		return
 	}
 	n := 0
@@ -230,7 +218,7 @@ func (r *repaver) carryOut(ctx context.Context, t Trigger) {
 		if !p.repavable(t.RequestTimestamp) {
 			continue
 		}
-		if n++; n > 1 && !r.pause(ctx, cfg.DisconnectInterval) {
+		if n++; n > 1 && !pause(ctx, cfg.DisconnectInterval) {
 			return
 		}
 		r.disconnect(ctx, p, cfg)

@@ -228,15 +228,14 @@ func (c *conn) relay(t *turn, k kind, tg target, patch *rx.Patch) {
 	if g.cfg.ProxyInfo {
 		patch.ProxyHost, patch.State = g.cfg.OriginHost, uint64(t.view.HopByHop)
 	}
+	host, busy := patch.DestinationHost, false
 	for {
 		h, ok := g.next(&search{t: &p.target, v: &t.view, from: c, tried: p.tried})
 		if !ok {
-			c.noWay(t, p)
+			c.noWay(t, p, busy)
 			return
 		}
-		if h.host != "" {
-			patch.DestinationHost = h.host
-		}
+		patch.DestinationHost = orElse(h.host, host)
 		p.msg = rx.AppendRequest(p.msg[:0], &t.view, patch)
 		p.dest = orElse(h.host, tg.host)
 		p.tried = append(p.tried, h.conn.peer.Load())
@@ -245,32 +244,32 @@ func (c *conn) relay(t *turn, k kind, tg target, patch *rx.Patch) {
 			g.metrics.sent(h.conn, k, "")
 			return
 		case tableFull:
-			g.pool.put(p)
-			c.answer(t, &rx.Answer{Result: g.results.busy, Text: "too many requests wait for the peer"})
-			return
+			busy = true
 		}
 	}
 }
 
-// noWay answers a request that no peer can get. A peer that is away because it
-// wanted to is dialled for the next one.
-func (c *conn) noWay(t *turn, p *pending) {
+// noWay answers a request that no peer can get, or that those who could have no
+// room for. A peer that is away because it wanted to is dialled for the next
+// one.
+func (c *conn) noWay(t *turn, p *pending, busy bool) {
 	if d := c.g.peer(p.target.host); d != nil {
 		d.want()
 	}
 	c.g.pool.put(p)
+	if busy {
+		c.answer(t, &rx.Answer{Result: c.g.results.busy, Text: "too many requests wait for the peer"})
+		return
+	}
 	c.unreachable(t, "no peer can be reached for it")
 }
 
 // take sends a pending request on this connection.
 func (c *conn) take(t *turn, p *pending) addResult {
 	r := c.pend.add(p, c.out)
-	switch r {
-	case added:
+	if r == added {
 		c.counters.requestsOut.Add(1)
 		t.touch(c)
-	case tableSlow:
-		c.close(errSlow.Error())
 	}
 	return r
 }

@@ -12,6 +12,15 @@ import (
 	"bsfd/diameter/rx"
 )
 
+// Route says where requests go.
+type Route struct {
+	Realm       string   `koanf:"realm" usage:"Destination-Realm; any when empty or *"`
+	Host        string   `koanf:"host" usage:"Destination-Host, with * for any characters; any when empty"`
+	Application uint32   `koanf:"application" usage:"application; Rx when 0"`
+	Priority    int      `koanf:"priority" usage:"lower is tried first"`
+	Peers       []string `koanf:"peers" usage:"next hops: host, or host=weight with a weight of 1 to 65535 among those of one route"`
+}
+
 // target is where a request is to go.
 type target struct {
 	host, realm string // host is empty for any of the realm
