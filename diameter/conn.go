@@ -126,7 +126,7 @@ func (c *conn) serve(ctx context.Context) {
 		err = c.read(ctx)
 	}
 	if fault := (*rx.Error)(nil); errors.As(err, &fault) {
-		c.linger()
+		c.linger(ctx)
 	}
 	c.close(endReason(err))
 	c.out.wait()
@@ -134,7 +134,11 @@ func (c *conn) serve(ctx context.Context) {
 
 // linger lets a peer read the last answer: a socket that is closed with octets
 // unread loses what was just written.
-func (c *conn) linger() {
+func (c *conn) linger(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, lingerTime)
+	defer cancel()
+	// A peer that does not take it in time goes without.
+	_ = c.g.until(ctx, c.out.idle)
 	half, ok := c.nc.(interface{ CloseWrite() error })
 	if !ok || half.CloseWrite() != nil || c.nc.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
 		return

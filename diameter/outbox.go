@@ -178,6 +178,13 @@ func (o *outbox) waiting() int {
 	return len(o.buf)
 }
 
+// idle reports whether everything is written.
+func (o *outbox) idle() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return !o.writing && len(o.buf) == 0
+}
+
 // rest frees the buffers of an idle connection.
 func (o *outbox) rest() {
 	o.mu.Lock()
