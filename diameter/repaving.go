@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -70,15 +69,18 @@ type repaver struct {
 	g    *Gateway
 	log  zerolog.Logger
 	busy atomic.Bool
-	seen bsf.ID    // the last trigger that was taken from storage
-	done time.Time // when the last one was carried out
+	// started is when the process did, less what clocks may differ.
+	started time.Time
+	seen    map[bsf.ID]bool // the triggers in storage that were taken up
+	done    time.Time       // when the last one was carried out
 
 	mu  sync.Mutex
 	cfg Repaving
 }
 
 func newRepaver(g *Gateway) *repaver {
-	return &repaver{g: g, cfg: g.cfg.Repaving, log: g.log.With().Str("feature", "repaving").Logger()}
+	const skew = 10 * time.Second
+	return &repaver{g: g, cfg: g.cfg.Repaving, started: time.Now().Add(-skew), log: g.log.With().Str("feature", "repaving").Logger()}
 }
 
 // TriggerRepaving stores a trigger; every instance on the same storage takes
@@ -156,10 +158,8 @@ func (r *repaver) setConfig(c Repaving) {
 	r.cfg = c
 }
 
-// run looks for triggers until ctx ends. Those from before the start concern
-// no connection of this process.
+// run looks for triggers until ctx ends.
 func (r *repaver) run(ctx context.Context) {
-	r.seen = bsf.NewID()
 	for pause(ctx, repavingPoll) {
 		r.refresh(ctx)
 		docs, err := r.g.deps.Settings.FindDocuments(ctx, bsf.KindHistory, triggerKey)
@@ -167,17 +167,25 @@ func (r *repaver) run(ctx context.Context) {
 			r.log.Debug().Err(err).Msg("triggers cannot be read")
 			continue
 		}
-		for _, d := range docs {
-			if slices.Compare(d.ID[:], r.seen[:]) <= 0 {
-				continue
-			}
-			r.seen = d.ID
-			var t Trigger
-			if json.Unmarshal(d.Body, &t) == nil {
-				r.carryOut(ctx, t)
-			}
+		for _, t := range r.fresh(docs) {
+			r.carryOut(ctx, t)
 		}
 	}
+}
+
+// fresh are the triggers that were not taken up yet. Those from before the
+// start concern no connection of this process.
+func (r *repaver) fresh(docs []bsf.Document) (list []Trigger) {
+	seen := make(map[bsf.ID]bool, len(docs))
+	for _, d := range docs {
+		seen[d.ID] = true
+		var t Trigger
+		if !r.seen[d.ID] && json.Unmarshal(d.Body, &t) == nil && t.RequestTimestamp.After(r.started) {
+			list = append(list, t)
+		}
+	}
+	r.seen = seen
+	return list
 }
 
 // refresh takes up a configuration that another instance has stored.

@@ -2,6 +2,7 @@ package diameter
 
 import (
 	"hash/maphash"
+	"strings"
 	"sync"
 	"time"
 )
@@ -73,6 +74,20 @@ func (h *hostNumbers) name(n uint32) string {
 	return h.names[n]
 }
 
+// spellings are the numbers that a host has, one for each way in which it was
+// spelled.
+func (h *hostNumbers) spellings(host string) map[uint32]bool {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	found := make(map[uint32]bool)
+	for n, name := range h.names {
+		if strings.EqualFold(name, host) {
+			found[uint32(n)] = true
+		}
+	}
+	return found
+}
+
 func newSessions(cfg Sessions) *sessions {
 	s := &sessions{cfg: cfg, seed: maphash.MakeSeed(), hosts: hostNumbers{numbers: make(map[string]uint32)}}
 	for i := range s.shards {
@@ -141,12 +156,12 @@ func (s *sessions) forget(id []byte) {
 
 // forgetHost forgets the sessions of a host that has lost them.
 func (s *sessions) forgetHost(host string) {
-	n, ok := s.hosts.number(host)
-	if !ok {
+	spelled := s.hosts.spellings(host)
+	if len(spelled) == 0 {
 		return
 	}
 	for i := range s.shards {
-		s.shards[i].forgetIf(func(x session) bool { return x.pcf == n || x.af == n })
+		s.shards[i].forgetIf(func(x session) bool { return spelled[x.pcf] || spelled[x.af] })
 	}
 }
 

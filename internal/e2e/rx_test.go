@@ -413,3 +413,20 @@ func TestRxConfiguration(t *testing.T) {
 	}
 	p.signal(syscall.SIGTERM)
 }
+
+// TestWithoutRx proves that the gateway can be left out.
+func TestWithoutRx(t *testing.T) {
+	t.Parallel()
+	p := launch(t, "--storage.engine", "memory", "--diameter.enabled=false")
+	if got := p.address("diameter"); got != "" {
+		t.Errorf("Rx listens on %s", got)
+	}
+	for _, path := range []string{"/diameter/peers", "/oc-bsf-configuration/v1/diameterRepaving/config"} {
+		if a := do(t, http.DefaultClient, "GET", p.oam+path, ""); a.status != http.StatusServiceUnavailable || a.json(t)["detail"] == "" {
+			t.Errorf("%s: %d %s", path, a.status, a.body)
+		}
+	}
+	if code := p.stop(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
