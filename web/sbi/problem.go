@@ -123,7 +123,7 @@ type Override struct {
 // ErrorConfig configures how errors are answered and logged.
 type ErrorConfig struct {
 	// Overrides holds the configured answers by condition name.
-	Overrides map[string]Override `koanf:"conditions"`
+	Overrides map[string]Override `koanf:"conditions" usage:"answers by condition name"`
 	// ApplicationErrorID puts the FQDN and the application error id into
 	// detail.
 	ApplicationErrorID bool `koanf:"applicationErrorId" usage:"put FQDN and application error id into detail"`
