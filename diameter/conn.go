@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"bsfd/bsf"
 	"bsfd/diameter/rx"
 )
 
@@ -323,6 +324,7 @@ type turn struct {
 	ctx     context.Context
 	now     time.Time
 	view    rx.View
+	query   bsf.Query // of the lookup under way
 	scratch []byte
 	dirty   []*conn
 	// names keeps the identities that were seen as text.

@@ -45,13 +45,14 @@ func (g *Gateway) query(v *rx.View) (q bsf.Query, err error) {
 // with it.
 func (c *conn) discover(t *turn) {
 	q, err := c.g.query(&t.view)
+	t.query = q
 	if err != nil {
 		fault := asFault(err)
 		c.answer(t, &rx.Answer{Result: fault.Result, Failed: fault.Failed, Text: fault.Text})
 		return
 	}
 	if !c.g.deps.Remote {
-		rec, err := c.g.deps.Bindings.Discover(t.ctx, &q)
+		rec, err := c.g.deps.Bindings.Discover(t.ctx, &t.query)
 		c.discovered(t, rec, err)
 		return
 	}
