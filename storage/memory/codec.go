@@ -328,11 +328,17 @@ func (d *decoder) prefix6() netip.Prefix {
 	return p
 }
 
-func (d *decoder) prefixes(one func(*decoder) netip.Prefix) []netip.Prefix {
+// prefixes reads a list of prefixes of one family. It takes no function for
+// one of them: the decoder would escape to the heap.
+func (d *decoder) prefixes(ipv6 bool) []netip.Prefix {
 	n := d.count()
 	list := make([]netip.Prefix, 0, n)
 	for range n {
-		list = append(list, one(d))
+		if ipv6 {
+			list = append(list, d.prefix6())
+		} else {
+			list = append(list, d.prefix4())
+		}
 	}
 	return list
 }
@@ -366,7 +372,7 @@ func (d *decoder) decodeBody(r *bsf.Record) {
 		b.Ipv6Prefix = d.prefix6()
 	}
 	if has(hasAddIpv6) {
-		b.AddIpv6Prefixes = d.prefixes((*decoder).prefix6)
+		b.AddIpv6Prefixes = d.prefixes(true)
 	}
 	if has(hasMac) {
 		b.MacAddr48 = tgpp.MacAddr48(d.take(17))
@@ -380,10 +386,10 @@ func (d *decoder) decodeBody(r *bsf.Record) {
 		b.ParaCom = d.paraCom(has, b.Supi)
 	}
 	if has(hasIpv4Routes) {
-		b.Ipv4FrameRouteList = d.prefixes((*decoder).prefix4)
+		b.Ipv4FrameRouteList = d.prefixes(false)
 	}
 	if has(hasIpv6Routes) {
-		b.Ipv6FrameRouteList = d.prefixes((*decoder).prefix6)
+		b.Ipv6FrameRouteList = d.prefixes(true)
 	}
 	if has(hasOrigination) {
 		r.Origination = d.instant()
