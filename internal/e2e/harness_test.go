@@ -263,6 +263,13 @@ func (p *process) metric(name string) string {
 	return ""
 }
 
+// count is the value of a metric as a number, 0 when it is not there.
+func (p *process) count(name string) (n int) {
+	p.t.Helper()
+	_, _ = fmt.Sscan(p.metric(name), &n)
+	return n
+}
+
 // binding is a registration of UE n.
 func binding(n int, extra ...string) string {
 	return fmt.Sprintf(`{"supi":"imsi-00101%010d","ipv4Addr":"10.%d.%d.%d","dnn":"internet","snssai":{"sst":1,"sd":"0000AB"},`+

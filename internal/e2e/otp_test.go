@@ -240,7 +240,7 @@ func TestOTPKilled(t *testing.T) {
 	p.atPCF("pcf.epc.example", 1, 101)
 	p.peerIs("pcf.epc.example", "Open")
 	af := otpAF(t, address, "--count", "3000", "--rate", "500", "--window", "64", "--ip", "10.0.0.1", "--ip-range", "100")
-	if !eventually(30*time.Second, func() bool { return p.metric(`ocbsf_diam_request_received_total{msgType="AAR"}`) > "4" }) {
+	if !eventually(30*time.Second, func() bool { return p.count(`ocbsf_diam_request_received_total{msgType="AAR"}`) > 100 }) {
 		t.Fatal(af.text())
 	}
 	pcf.signal(syscall.SIGKILL)

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -206,6 +207,7 @@ type driver struct {
 	rate     float64 // requests a second; 0 is as fast as it goes
 
 	sent   int
+	now    time.Time   // when the answers at hand were read
 	began  []time.Time // by hop-by-hop identifier
 	free   []uint32
 	out    []byte
@@ -238,6 +240,7 @@ func (d *driver) loop(ctx context.Context, first int, start time.Time) error {
 		if err := d.c.SetReadDeadline(d.wake(start)); err != nil {
 			return err
 		}
+		d.now = time.Time{}
 		err := in.next(func(m []byte) { answered += d.take(m) })
 		var timeout net.Error
 		switch {
@@ -290,13 +293,19 @@ func (d *driver) take(m []byte) int {
 	if h.Request() || int(h.HopByHop) >= len(d.began) {
 		return 0
 	}
-	d.result.latencies = append(d.result.latencies, time.Since(d.began[h.HopByHop]))
+	if d.now.IsZero() {
+		d.now = time.Now()
+	}
+	d.result.latencies = append(d.result.latencies, d.now.Sub(d.began[h.HopByHop]))
 	d.free = append(d.free, h.HopByHop)
-	if r := rxnode.ResultOf(m); !r.Success() {
+	if !bytes.Contains(m, success) {
 		d.result.errors++
 		if d.result.firstErr == nil {
-			d.result.firstErr = fmt.Errorf("answered with %s", r)
+			d.result.firstErr = fmt.Errorf("answered with %s", rxnode.ResultOf(m))
 		}
 	}
 	return 1
 }
+
+// success is the Result-Code AVP of DIAMETER_SUCCESS.
+var success = rxnode.Number(rx.ResultCode, rx.Success)
