@@ -53,9 +53,11 @@ const (
 
 // Gateway is the Rx gateway.
 type Gateway struct {
-	cfg      Config
-	deps     Deps
-	log      zerolog.Logger
+	cfg  Config
+	deps Deps
+	log  zerolog.Logger
+	// often logs what peers can bring about as often as they like: some of it.
+	often    zerolog.Logger
 	metrics  *metrics
 	results  results
 	realms   map[string]bool // served, nil for all
@@ -99,6 +101,7 @@ func New(cfg Config, deps Deps) (*Gateway, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
+	const linesPerSecond = 10
 	if len(cfg.Retry.Rules) == 0 {
 		cfg.Retry.Rules = DefaultRules()
 	}
@@ -111,6 +114,7 @@ func New(cfg Config, deps Deps) (*Gateway, error) {
 		sets:    make(map[string][]*peer), peers: make(map[string]*peer), conns: make(map[*conn]struct{}),
 	}
 	g.e2e.Store(firstEndToEnd(now))
+	g.often = g.log.Sample(&zerolog.BurstSampler{Burst: linesPerSecond, Period: time.Second})
 	var err error
 	if g.results, err = cfg.results(); err != nil {
 		return nil, err
@@ -185,7 +189,7 @@ func (g *Gateway) admit(caps *rx.Capabilities) (*peer, error) {
 	case p != nil:
 		return p, nil
 	case !g.allows(caps.Realm):
-		g.log.Warn().Str("originHost", caps.Host).Str("originRealm", caps.Realm).
+		g.often.Warn().Str("originHost", caps.Host).Str("originRealm", caps.Realm).
 			Msg("a host that is no peer wants to connect (diameter.peers, diameter.allowedRealms)")
 		return nil, refuse(rx.UnknownPeer, "%s is not a peer", caps.Host)
 	case checkIdentity(caps.Host) != nil || checkIdentity(caps.Realm) != nil:

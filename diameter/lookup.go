@@ -105,7 +105,7 @@ func (c *conn) discovered(t *turn, rec *bsf.Record, err error) {
 		c.answer(t, &rx.Answer{Result: c.g.results.discovery, Text: "several sessions have the address"})
 	default:
 		c.g.metrics.lookups.WithLabelValues("failed").Inc()
-		c.g.log.Warn().Err(err).Msg("the lookup of a binding failed")
+		c.g.often.Warn().Err(err).Msg("the lookup of a binding failed")
 		c.answer(t, &rx.Answer{Result: c.g.results.discovery, Text: "the lookup of the binding failed"})
 	}
 }

@@ -76,7 +76,7 @@ func (s *staleReporter) remove(ctx context.Context, x staleSession) string {
 		err = s.g.deps.Bindings.Remove(ctx, rec.ID, bsf.ReasonStale)
 	}
 	if err != nil {
-		s.g.log.Warn().Err(err).Msg("a binding that its PCF does not know could not be removed")
+		s.g.often.Warn().Err(err).Msg("a binding that its PCF does not know could not be removed")
 		return "failed"
 	}
 	return "removed"
