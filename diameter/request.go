@@ -72,10 +72,20 @@ func (g *Gateway) takes(k kind, v *rx.View) bool {
 	case OperationNormal:
 		return true
 	case OperationPartialShutdown:
-		return k != kindAAR || !v.Initial()
+		return k != kindAAR || !g.begins(v)
 	default:
 		return false
 	}
+}
+
+// begins reports whether an AAR begins a session: it says so, or it says
+// nothing, names no PCF and its session is not known.
+func (g *Gateway) begins(v *rx.View) bool {
+	if v.RxRequestType.Present() || !g.toSelf(v) {
+		return v.RxRequestType.Present() && v.Initial()
+	}
+	_, known := g.sessions.pcf(v.SessionID.Data)
+	return !known
 }
 
 // toSelf reports whether a request names no other node than this one.

@@ -307,6 +307,7 @@ func TestOperationalStates(t *testing.T) {
 		wantResult(t, ask(t, af, session("s;1").AAR(ue)), x.initial)
 		s := withHost(session("s;1"), "pcf1.epc.example")
 		wantResult(t, ask(t, af, s.AAR(ue, update)), x.update)
+		wantResult(t, ask(t, af, s.AAR(ue)), x.update) // in session by its Destination-Host
 		wantResult(t, ask(t, af, s.Other(rx.SessionTermination)), x.str)
 	}
 }
