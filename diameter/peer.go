@@ -2,7 +2,8 @@ package diameter
 
 import (
 	"context"
-	"fmt"
+	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -100,16 +101,7 @@ func (g *Gateway) newPeer(cfg Peer, known bool) *peer {
 func (p *peer) relays() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.caps != nil && p.caps.Common() && len(p.caps.Applications) > 0 && containsRelay(p.caps.Applications)
-}
-
-func containsRelay(apps []uint32) bool {
-	for _, a := range apps {
-		if a == rx.RelayID {
-			return true
-		}
-	}
-	return false
+	return p.caps != nil && slices.Contains(p.caps.Applications, rx.RelayID)
 }
 
 // step gives an event to the state machine. An error ends the connection of
@@ -235,7 +227,7 @@ func (p *peer) inWaitCEA(e event) (State, string, error) {
 }
 
 // errLate ends a connection whose peer has another one by now.
-var errLate = fmt.Errorf("another connection of the peer is open")
+var errLate = errors.New("another connection of the peer is open")
 
 // elect decides which of two connections stays: the node with the higher
 // identity keeps the one that it received (RFC 6733 §5.6.4).
@@ -397,7 +389,9 @@ func (p *peer) inClosing(e event) (State, string, func(), error) {
 		}
 		return p.state, "", nil, nil
 	case eventExpired:
-		p.conn.close("disconnected")
+		if e.conn == p.conn {
+			e.conn.close("disconnected")
+		}
 		return p.state, "", nil, nil
 	case eventDown:
 		if e.conn != p.conn {
