@@ -1,4 +1,6 @@
-// Package lab puts load on a bsfd and compares it with a reference in the same
-// run: the same client, on the same machine, against a bare handler of the
-// same HTTP stack that reads the same body and writes a reply of the same size.
+// Package lab is a small network around bsfd. `bsfd lab` plays calls between
+// simulated AFs and PCFs and draws them. `bsfd bench` puts load on a bsfd and
+// compares it with references in the same run: the same client, on the same
+// machine, against a bare handler of the same HTTP stack, or against relays of
+// Diameter.
 package lab

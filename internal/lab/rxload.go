@@ -78,7 +78,7 @@ func introduce(ctx context.Context, address, host string) (net.Conn, error) {
 	return c, nil
 }
 
-// template is a request of the operation; number makes it one of its own.
+// template is a request of the operation.
 func template(op string) []byte {
 	s := &rxnode.Session{ID: benchAF + ";1857562503;0000000000", Host: benchAF, Realm: benchRealm, DestRealm: benchRealm, DestHost: benchPCF}
 	if rxOps[op].byPCF {
@@ -104,13 +104,13 @@ func template(op string) []byte {
 		rx.Encode(rx.RxRequestType, 0, rx.Vendor3GPP, []byte{0, 0, 0, 0}))
 }
 
-// number writes the number of a request into its identifiers, its Session-Id
-// and its address.
+// numbered is a request of which each one gets a number, in its identifiers,
+// its Session-Id and its address.
 type numbered struct {
 	msg      []byte
 	session  int // where the digits of the Session-Id end
 	address  int // where the address is, 0 for none
-	bindings int
+	bindings int // how many addresses there are
 }
 
 func numbering(msg []byte, bindings int) numbered {
@@ -125,6 +125,7 @@ func numbering(msg []byte, bindings int) numbered {
 	return n
 }
 
+// append appends request i.
 func (n *numbered) append(dst []byte, i int, hopByHop uint32) []byte {
 	rx.SetHopByHop(n.msg, hopByHop)
 	binary.BigEndian.PutUint32(n.msg[16:], uint32(i))
