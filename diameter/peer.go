@@ -232,30 +232,13 @@ var errLate = errors.New("another connection of the peer is open")
 // elect decides which of two connections stays: the node with the higher
 // identity keeps the one that it received (RFC 6733 §5.6.4).
 func (p *peer) elect(e event) (State, string, error) {
-	if !higher(p.g.cfg.OriginHost, e.caps.Host) {
+	if rx.CompareIdentity(p.g.cfg.OriginHost, e.caps.Host) <= 0 {
 		return p.state, "", refuse(rx.ElectionLost, "this node made the connection that stays")
 	}
 	p.dialling.close("election won: the connection of the peer stays")
 	p.dialling = nil
 	state, _, err := p.accept(e)
 	return state, "election won, CER accepted", err
-}
-
-// higher compares identities octet by octet, without regard to case.
-func higher(a, b string) bool {
-	for i := range min(len(a), len(b)) {
-		if x, y := lowerByte(a[i]), lowerByte(b[i]); x != y {
-			return x > y
-		}
-	}
-	return len(a) > len(b)
-}
-
-func lowerByte(c byte) byte {
-	if 'A' <= c && c <= 'Z' {
-		return c + 'a' - 'A'
-	}
-	return c
 }
 
 // accept answers a CER and opens its connection.

@@ -74,19 +74,6 @@ func TestWatchdog(t *testing.T) {
 	}
 }
 
-// TestElectionOrder proves the comparison of RX-062: octet by octet, without
-// regard to case, a longer identity above its beginning.
-func TestElectionOrder(t *testing.T) {
-	for _, x := range []struct {
-		a, b string
-		want bool
-	}{{"b", "a", true}, {"a", "b", false}, {"B", "a", true}, {"b", "A", true}, {"ab", "a", true}, {"a", "ab", false}, {"a", "A", false}} {
-		if higher(x.a, x.b) != x.want {
-			t.Errorf("%s above %s: %t", x.a, x.b, !x.want)
-		}
-	}
-}
-
 // TestEndToEnd proves RX-068: the identifiers of the gateway begin with 12
 // bits of the time.
 func TestEndToEnd(t *testing.T) {

@@ -188,6 +188,19 @@ func TestCapabilitiesAreReadByOthers(t *testing.T) {
 	}
 }
 
+// TestIdentities proves the comparison of RX-062: octet by octet, without
+// regard to case, a longer identity above its beginning.
+func TestIdentities(t *testing.T) {
+	for _, x := range []struct {
+		a, b string
+		want int
+	}{{"b", "a", 1}, {"a", "b", -1}, {"B", "a", 1}, {"b", "A", 1}, {"ab", "a", 1}, {"a", "ab", -1}, {"a", "A", 0}, {"", "", 0}} {
+		if got := rx.CompareIdentity(x.a, x.b); got != x.want || rx.EqualIdentity(x.a, x.b) != (x.want == 0) {
+			t.Errorf("%q and %q: %d", x.a, x.b, got)
+		}
+	}
+}
+
 // FuzzScan proves that no octets crash the scanner, that what it accepts can be
 // patched and answered, and that the results can be scanned again.
 func FuzzScan(f *testing.F) {

@@ -2,6 +2,7 @@ package rx
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 )
 
@@ -179,20 +180,21 @@ func (v *View) Visited(identity string) bool {
 	return false
 }
 
-// EqualIdentity compares two DiameterIdentities: they are host names.
+// EqualIdentity reports whether two DiameterIdentities are the same. They are
+// host names: case does not count.
 func EqualIdentity[T string | []byte](a T, b string) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	if string(a) == b {
-		return true
-	}
-	for i := range len(b) {
-		if x, y := a[i], b[i]; x != y && (lower(x) != lower(y)) {
-			return false
+	return len(a) == len(b) && (string(a) == b || CompareIdentity(a, b) == 0)
+}
+
+// CompareIdentity orders two DiameterIdentities octet by octet, without regard
+// to case; a longer one comes after its beginning (RFC 6733 §5.6.4).
+func CompareIdentity[T string | []byte](a T, b string) int {
+	for i := range min(len(a), len(b)) {
+		if x, y := lower(a[i]), lower(b[i]); x != y {
+			return cmp.Compare(x, y)
 		}
 	}
-	return true
+	return cmp.Compare(len(a), len(b))
 }
 
 func lower(c byte) byte {
