@@ -190,7 +190,9 @@ func (c *conn) read(ctx context.Context) error {
 	t := &turn{g: c.g, ctx: ctx}
 	buf := make([]byte, readBufferMin)
 	from, to := 0, 0
+	ack := newQuickAck(c.nc)
 	for {
+		ack.arm()
 		n, err := c.nc.Read(buf[to:])
 		if n == 0 && err != nil {
 			return err
