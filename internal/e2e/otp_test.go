@@ -276,7 +276,7 @@ func TestOTPWatchdog(t *testing.T) {
 	idle := otpAF(t, address, "--count", "1", "--ip", "10.0.0.1", "--linger", "19000", "--watchdog", "60000")
 	idle.want(0, `base protocol: .*DWA send [23].*DWR recv [23].*`)
 	pcf.signal(syscall.SIGSTOP)
-	otpAF(t, address, "--count", "1", "--ip", "10.0.0.1", "--expect", "3002").want(0, "aar 3002: 1")
+	otpAF(t, address, "--count", "1", "--ip", "10.0.0.1", "--expect", "3002", "--timeout", "15000").want(0, "aar 3002: 1")
 	if !eventually(40*time.Second, func() bool { return strings.Contains(p.logs(), "the watchdog was not answered") }) {
 		t.Errorf("%+v\n%s", p.peer("pcf.epc.example"), p.logs())
 	}
