@@ -25,7 +25,10 @@ func TestGoDiameterClient(t *testing.T) {
 	answers := make(chan *diam.Message, 1)
 	machine.HandleFunc("AAA", func(_ diam.Conn, m *diam.Message) { answers <- m })
 	client := &sm.Client{
-		Dict: dict.Default, Handler: machine, RetransmitInterval: time.Second, EnableWatchdog: true, WatchdogInterval: 50 * time.Millisecond,
+		Dict: dict.Default, Handler: machine, EnableWatchdog: true, WatchdogInterval: 50 * time.Millisecond,
+		// This client loses a DWA that comes before it waits for it, and closes
+		// the connection when it has sent its last DWR.
+		RetransmitInterval: 100 * time.Millisecond, MaxRetransmits: 1000,
 		AuthApplicationID: []*diam.AVP{diam.NewAVP(avp.AuthApplicationID, avp.Mbit, 0, datatype.Unsigned32(rx.ApplicationID))},
 	}
 	conn, err := client.DialNetwork("tcp", n.address)
