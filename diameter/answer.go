@@ -7,8 +7,6 @@ import (
 	"bsfd/diameter/rx"
 )
 
-func now() time.Time { return time.Now() }
-
 // forwardAnswer takes the request that an answer belongs to and sends the
 // answer to where the request came from, unless the request is tried again.
 // An answer that belongs to none is discarded (RFC 6733 §6.2.1).
@@ -60,14 +58,14 @@ func (c *conn) tryAgain(t *turn, p *pending, result rx.Result) bool {
 	if result.Success() {
 		return false
 	}
-	f := failure{reason: "result", result: result, destination: rx.EqualIdentity(t.view.OriginHost.Data, p.dest)}
+	f := failure{result: result, destination: rx.EqualIdentity(t.view.OriginHost.Data, p.dest)}
 	undelivered := c.fromInstance() && result == rx.Base(rx.UnableToDeliver)
 	if !undelivered && !c.g.mayRetry(p, f) {
 		return false
 	}
 	// The view still has the answer; the request has one of its own.
 	var request rx.View
-	return c.g.resend(t, p, &request, false, f.reason)
+	return c.g.resend(t, p, &request, false, "result")
 }
 
 // mayRetry reports whether the rules let a request be sent once more.
@@ -137,7 +135,7 @@ func (g *Gateway) give(t *turn, p *pending, result rx.Result, text string) {
 // expired handles a request that nobody answered in time.
 func (g *Gateway) expired(t *turn, c *conn, p *pending) {
 	g.metrics.timeouts[p.kind].Inc()
-	if g.mayRetry(p, failure{reason: "timeout", timeout: true}) && g.resend(t, p, &t.view, true, "timeout") {
+	if g.mayRetry(p, failure{timeout: true}) && g.resend(t, p, &t.view, true, "timeout") {
 		return
 	}
 	g.give(t, p, g.results.timeout, "no answer from "+c.host())
@@ -149,7 +147,7 @@ func (g *Gateway) failover(c *conn, list []*pending, reason string) {
 	if len(list) == 0 {
 		return
 	}
-	t := &turn{g: g, now: now()}
+	t := &turn{g: g, now: time.Now()}
 	for _, p := range list {
 		if p.from.ended() || !g.resend(t, p, &t.view, true, reason) {
 			g.give(t, p, g.results.unreachable, "the connection to "+c.host()+" is lost")

@@ -88,7 +88,7 @@ func (c *certificates) server() *tls.Config {
 // client is the configuration to dial a peer. The certificate must be one of
 // the authorities and name the peer.
 func (c *certificates) client(p Peer) (*tls.Config, error) {
-	low, high, err := tlsVersions(orElse(p.MinTLS, c.files.MinVersion), orElse(p.MaxTLS, c.files.MaxVersion))
+	low, high, err := p.tlsVersions(c.files)
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +138,7 @@ func (c *conn) checkSecurity(p *peer) error {
 		return nil
 	}
 	state, files := t.ConnectionState(), c.g.cfg.TLS
-	low, high, err := tlsVersions(orElse(p.cfg.MinTLS, files.MinVersion), orElse(p.cfg.MaxTLS, files.MaxVersion))
+	low, high, err := p.cfg.tlsVersions(files)
 	if err != nil || state.Version < low || state.Version > high {
 		return refuse(rx.NoCommonSecurity, "%s may not use %s", p.host, tls.VersionName(state.Version))
 	}
@@ -146,6 +146,12 @@ func (c *conn) checkSecurity(p *peer) error {
 		return refuse(rx.UnknownPeer, "the certificate is not for %s", p.host)
 	}
 	return nil
+}
+
+// tlsVersions are the versions that may be used with the peer: its own, or those
+// of the node.
+func (p Peer) tlsVersions(files TLSFiles) (low, high uint16, err error) {
+	return tlsVersions(orElse(p.MinTLS, files.MinVersion), orElse(p.MaxTLS, files.MaxVersion))
 }
 
 // tlsVersions reads a lowest and a highest version.

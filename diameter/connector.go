@@ -123,10 +123,7 @@ func (p *peer) want() {
 		return
 	}
 	p.left = false
-	select {
-	case p.wake <- struct{}{}:
-	default:
-	}
+	p.nudge()
 }
 
 // dial connects to the peer: to its addresses of the preferred family, one

@@ -3,6 +3,7 @@ package diameter
 import (
 	"context"
 	"errors"
+	"time"
 
 	"bsfd/bsf"
 	"bsfd/diameter/rx"
@@ -83,7 +84,7 @@ func (l *lookup) run(t *turn) {
 	ctx, cancel := context.WithTimeout(t.ctx, t.g.cfg.DiscoveryTimeout)
 	defer cancel()
 	rec, err := t.g.deps.Bindings.Discover(ctx, &l.query)
-	t.now = now()
+	t.now = time.Now()
 	// It was scanned before.
 	if t.view.Scan(l.msg) == nil {
 		l.conn.discovered(t, rec, err)

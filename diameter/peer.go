@@ -157,6 +157,11 @@ func (p *peer) note(before State, reason string) {
 	}
 	p.log.WithLevel(level).Str("from", string(before)).Str("to", string(p.state)).Str("reason", reason).Msg("peer")
 	p.g.metrics.connected(p, p.state == StateOpen)
+	p.nudge()
+}
+
+// nudge tells the connector that something has changed.
+func (p *peer) nudge() {
 	select {
 	case p.wake <- struct{}{}:
 	default:

@@ -54,7 +54,7 @@ func (c *Config) checkPeer(p Peer) error {
 	case p.Transport == TLS && p.Connect && c.TLS.CAFile == "":
 		return errors.New("transport: tls needs diameter.tls.caFile")
 	}
-	if _, _, err := tlsVersions(orElse(p.MinTLS, c.TLS.MinVersion), orElse(p.MaxTLS, c.TLS.MaxVersion)); err != nil {
+	if _, _, err := p.tlsVersions(c.TLS); err != nil {
 		return fmt.Errorf("minTlsVersion: %w", err)
 	}
 	return nil

@@ -107,7 +107,6 @@ func (r Rule) check() error {
 
 // failure is why a request is sent again.
 type failure struct {
-	reason string // timeout, connection, or the result
 	// result and destination are those of an error answer.
 	result      rx.Result
 	destination bool

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -396,9 +397,8 @@ const restTime = 130 * time.Second
 // rest connects every node, leaves the gateway alone and looks at what it
 // holds. A node whose connection the gateway has ended comes again.
 func (s *soak) rest(ctx context.Context) (SoakState, error) {
-	nodes := append(append([]*soakNode(nil), s.pcfs...), s.afs...)
 	for until := time.Now().Add(s.quiet); time.Now().Before(until) && ctx.Err() == nil; {
-		for _, n := range nodes {
+		for _, n := range s.nodes() {
 			n.mute.Store(false)
 			n.setMute(false)
 			n.join(ctx)
@@ -440,8 +440,11 @@ func (s *soak) look(ctx context.Context) (state SoakState, err error) {
 	return state, lines.Err()
 }
 
+// nodes are the PCFs and the AFs.
+func (s *soak) nodes() []*soakNode { return slices.Concat(s.pcfs, s.afs) }
+
 func (s *soak) close() {
-	for _, n := range append(append([]*soakNode(nil), s.pcfs...), s.afs...) {
+	for _, n := range s.nodes() {
 		n.leave(false)
 	}
 }
