@@ -10,9 +10,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
-	"time"
 
-	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/rs/zerolog"
@@ -26,6 +24,8 @@ import (
 	"bsfd/internal/heap"
 	"bsfd/internal/lab"
 	"bsfd/internal/process"
+	"bsfd/internal/settings"
+	"bsfd/overload"
 	"bsfd/storage"
 	"bsfd/storage/postgres"
 	"bsfd/web/oam"
@@ -133,15 +133,13 @@ type server struct {
 	metrics  *prometheus.Registry
 	ready    *oam.Readiness
 	sbi      *sbi.Server
-	oam      string            // its address
+	oam      string // its URL
+	overload *overload.Controller
 	rx       *diameter.Gateway // nil when not enabled
-	teardown []func() error
+	teardown process.Teardown
 	// guest, when not nil, runs beside it once it is ready.
 	guest func(context.Context) error
 }
-
-// deferStop registers what undoes an acquisition; it runs in reverse order.
-func (p *server) deferStop(f func() error) { p.teardown = append(p.teardown, f) }
 
 // run starts everything, waits for the end and stops everything.
 func (p *server) run(ctx context.Context) error {
@@ -159,48 +157,45 @@ func (p *server) run(ctx context.Context) error {
 		p.stop(signals)
 	}
 	cancel()
-	err = errors.Join(err, group.Wait())
-	for i := len(p.teardown) - 1; i >= 0; i-- {
-		err = errors.Join(err, p.teardown[i]())
-	}
+	err = errors.Join(err, group.Wait(), p.teardown.Run())
 	p.log.Info().Msg("stopped")
 	return err
 }
 
 // addresses are where the process is reached.
 func (p *server) addresses() lab.Addresses {
-	return lab.Addresses{SBI: p.sbi.Scheme() + "://" + p.sbi.Addrs()[0], Rx: p.rx.Addrs()[0], OAM: "http://" + p.oam}
+	return lab.Addresses{SBI: p.sbi.Scheme() + "://" + p.sbi.Addrs()[0], Rx: p.rx.Addrs()[0], OAM: p.oam}
 }
 
 // start brings the modules up: operator's interface, storage, registry,
 // listeners. A signal while storage loads ends the start.
 func (p *server) start(ctx context.Context, group *errgroup.Group, signals process.Signals) error {
 	cfg := p.cfg
-	operator := oam.New(cfg.OAM, oam.NewVersion(version), p.ready, p.metrics)
+	operator := oam.New(cfg.OAM, oam.NewVersion(version), p.ready, p.log, p.metrics)
 	if err := operator.Listen(ctx); err != nil {
 		return err
 	}
-	p.oam = operator.Addr()
+	p.oam = operator.URL()
 	group.Go(func() error { return operator.Run(ctx) })
-	p.log.Info().Str("component", "oam").Str("address", "http://"+operator.Addr()).Msg("listening")
 	group.Go(func() error { return heap.Tune(ctx, cfg.Process.GCHeadroom) })
 
 	store, err := p.openStorage(ctx, signals)
 	if err != nil {
 		return err
 	}
-	p.deferStop(store.Close)
-	instance := cfg.NF.InstanceID
-	if instance == "" {
-		if instance, err = bsf.InstanceID(ctx, store, cfg.StoreName(), uuid.NewString()); err != nil {
-			return err
-		}
+	p.teardown.Add(store.Close)
+	instance, err := bsf.InstanceID(ctx, store, cfg.StoreName(), cfg.NF.InstanceID)
+	if err != nil {
+		return err
 	}
-	client, err := sbi.NewClient(cfg.Client(instance))
+	if err := p.startOverload(ctx, group, instance, store, operator); err != nil {
+		return err
+	}
+	client, err := sbi.NewClient(cfg.Client(instance), p.overload)
 	if err != nil {
 		return fmt.Errorf("notifications.caFile: %w", err)
 	}
-	p.deferStop(func() error { client.Close(); return nil })
+	p.teardown.Add(func() error { client.Close(); return nil })
 	notifier, err := bsf.NewNotifier(cfg.Notifications.NotifierConfig, store, store, nbsf.NewCallback(client), p.log, p.metrics)
 	if err != nil {
 		return err
@@ -210,7 +205,7 @@ func (p *server) start(ctx context.Context, group *errgroup.Group, signals proce
 		return err
 	}
 	errs := sbi.NewErrors(cfg.ErrorConfig(instance), p.log, p.metrics)
-	api, err := nbsf.New(cfg.API(instance), registry, errs, p.log, p.metrics)
+	api, err := nbsf.New(cfg.API(instance), registry, p.overload.Gate(overload.ManagementService), errs, p.log, p.metrics)
 	if err != nil {
 		return err
 	}
@@ -220,6 +215,7 @@ func (p *server) start(ctx context.Context, group *errgroup.Group, signals proce
 	if err := p.sbi.Listen(ctx); err != nil {
 		return err
 	}
+	p.overload.Watch(overload.ManagementService, p.sbi.InFlight)
 	if err := p.startDiameter(ctx, group, registry, store); err != nil {
 		return err
 	}
@@ -227,12 +223,26 @@ func (p *server) start(ctx context.Context, group *errgroup.Group, signals proce
 	storage.Observe(store, cfg.Storage.Timeout, p.metrics)
 	group.Go(func() error { return notifier.Run(ctx) })
 	group.Go(func() error { return p.sbi.Run(ctx) })
-	for _, a := range p.sbi.Addrs() {
-		p.log.Info().Str("component", "sbi").Str("address", p.sbi.Scheme()+"://"+a).Msg("listening")
-	}
 	p.ready.Ready(store.Ready)
 	process.Tell(p.log, process.Ready)
 	p.log.Info().Str("nfInstanceId", instance).Str("storage", string(cfg.Storage.Engine)).Str("version", version).Msg("ready")
+	return nil
+}
+
+// startOverload brings the overload control up, with its settings as they are
+// in storage.
+func (p *server) startOverload(ctx context.Context, group *errgroup.Group, instance string, store storage.Store, operator *oam.Server) (err error) {
+	id := overload.Identity{InstanceID: instance, Name: p.cfg.NF.Fqdn}
+	if p.overload, err = overload.New(p.cfg.Overload, id, overload.NewMachine(), p.log, p.metrics); err != nil {
+		return err
+	}
+	live, err := settings.Open(ctx, "overload", store, p.cfg.Overload, p.overload.Reconfigure, p.log)
+	if err != nil {
+		return err
+	}
+	operator.ShowSettings(live)
+	group.Go(func() error { return live.Run(ctx) })
+	group.Go(func() error { return p.overload.Run(ctx) })
 	return nil
 }
 
@@ -241,19 +251,19 @@ func (p *server) startDiameter(ctx context.Context, group *errgroup.Group, regis
 	if !p.cfg.Diameter.Enabled {
 		return nil
 	}
+	gate := p.overload.Gate(overload.DiameterService)
 	deps := diameter.Deps{
-		Bindings: registry, Remote: p.cfg.Storage.Engine == storage.Postgres, Settings: store, Log: p.log, Metrics: p.metrics,
+		Bindings: registry, Remote: p.cfg.Storage.Engine == storage.Postgres, Admitter: gate, Reports: gate,
+		Settings: store, Log: p.log, Metrics: p.metrics,
 	}
 	if p.rx, err = diameter.New(p.cfg.Diameter, deps); err != nil {
 		return fmt.Errorf("diameter.%w", err)
 	}
-	if err := p.rx.Listen(ctx); err != nil {
+	if err = p.rx.Listen(ctx); err != nil {
 		return err
 	}
+	p.overload.Watch(overload.DiameterService, p.rx.Pending)
 	group.Go(func() error { return p.rx.Run(ctx) })
-	for _, a := range p.rx.Addrs() {
-		p.log.Info().Str("component", "diameter").Str("address", a).Msg("listening")
-	}
 	return nil
 }
 
@@ -261,14 +271,7 @@ func (p *server) startDiameter(ctx context.Context, group *errgroup.Group, regis
 func (p *server) openStorage(ctx context.Context, signals process.Signals) (storage.Store, error) {
 	ctx, stop := signals.Interrupt(ctx)
 	defer stop()
-	last := time.Now()
-	store, err := storage.Open(ctx, p.cfg.Storage, func(records int64, fraction float64) {
-		p.ready.Loading(records, fraction)
-		if time.Since(last) >= time.Second {
-			last = time.Now()
-			p.log.Info().Str("component", "storage").Int64("bindings", records).Int("percent", int(fraction*100)).Msg("loading")
-		}
-	}, p.log, p.metrics)
+	store, err := storage.Open(ctx, p.cfg.Storage, p.ready.Progress(p.log), p.log, p.metrics)
 	if err != nil {
 		return nil, fmt.Errorf("storage: %w", err)
 	}
@@ -309,7 +312,7 @@ func health(ctx context.Context, args, environ []string, _, _ io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return oam.Probe(ctx, cfg.OAM.Listen)
+	return oam.Probe(ctx, cfg.OAM)
 }
 
 func migrate(ctx context.Context, args, environ []string, stdout, _ io.Writer) error {
@@ -341,7 +344,6 @@ func bench(ctx context.Context, args, _ []string, stdout, stderr io.Writer) erro
 }
 
 func printVersion(_ context.Context, _, _ []string, stdout, _ io.Writer) error {
-	v := oam.NewVersion(version)
-	_, err := fmt.Fprintf(stdout, "bsfd %s commit %s %s\n", v.Version, v.Commit, v.Go)
+	_, err := fmt.Fprintln(stdout, oam.NewVersion(version))
 	return err
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"bsfd/internal/tgpp"
 )
 
@@ -238,10 +240,14 @@ func (r *Registry) Unsubscribe(ctx context.Context, id ID) error {
 	return err
 }
 
-// InstanceID returns the NF instance id that the store keeps, and stores fresh
-// as such when there is none. Instances on one database share their bindings,
-// not their identity: name tells them apart.
-func InstanceID(ctx context.Context, docs DocumentStore, name, fresh string) (string, error) {
+// InstanceID returns the NF instance id: the configured one, else the one that
+// the store keeps, else a fresh one that is stored. Instances on one database
+// share their bindings, not their identity: name tells them apart.
+func InstanceID(ctx context.Context, docs DocumentStore, name, configured string) (string, error) {
+	if configured != "" {
+		return configured, nil
+	}
+	fresh := uuid.NewString()
 	key := settingInstanceID + ":" + name
 	d := &Document{Kind: KindSetting, ID: NewID(), Keys: []string{key}, Unique: key, Body: []byte(fmt.Sprintf("%q", fresh))}
 	holder, _, err := docs.CreateDocument(ctx, d, nil, nil)

@@ -20,6 +20,7 @@ const (
 	Delivered Delivery = iota + 1 // the subscriber answered with success
 	Gone                          // it answered that it does not know the subscription (404)
 	Failed                        // anything else; worth another attempt
+	Held                          // nothing was sent: the receiver wants less for now, or the node sends nothing
 )
 
 // String is the result as it appears in metrics.
@@ -29,6 +30,8 @@ func (d Delivery) String() string {
 		return "delivered"
 	case Gone:
 		return "gone"
+	case Held:
+		return "held"
 	default:
 		return "failed"
 	}
@@ -383,6 +386,8 @@ func (n *Notifier) settle(q *notifyQueue, uri string, result Delivery, moved str
 			q.uri = moved
 		}
 		done = n.pop(q)
+	case result == Held:
+		n.pause(q)
 	default:
 		q.attempts++
 		if result == Gone {
@@ -453,7 +458,7 @@ func (n *Notifier) clear(q *notifyQueue) (done []ID) {
 // pause makes the queue ready again after the back-off of its first item. The
 // lock is held.
 func (n *Notifier) pause(q *notifyQueue) {
-	wait := min(n.cfg.Backoff<<min(q.attempts-1, 16), maxBackoff)
+	wait := min(n.cfg.Backoff<<min(max(q.attempts-1, 0), 16), maxBackoff)
 	wait += time.Duration(rand.Int64N(int64(wait)/4 + 1))
 	time.AfterFunc(wait, func() {
 		n.mu.Lock()

@@ -13,6 +13,7 @@ import (
 	"bsfd/bsf/nbsf"
 	"bsfd/diameter"
 	"bsfd/internal/tgpp"
+	"bsfd/overload"
 	"bsfd/storage"
 	"bsfd/storage/embedded"
 	"bsfd/storage/postgres"
@@ -22,16 +23,17 @@ import (
 
 // Config is the whole configuration.
 type Config struct {
-	NF            NF              `koanf:"nf"`
-	SBI           SBI             `koanf:"sbi"`
-	BSF           bsf.Config      `koanf:"bsf"`
-	Errors        sbi.ErrorConfig `koanf:"errors"`
-	Notifications Notifications   `koanf:"notifications"`
-	Diameter      diameter.Config `koanf:"diameter"`
-	Storage       storage.Config  `koanf:"storage"`
-	OAM           oam.Config      `koanf:"oam"`
-	Log           Log             `koanf:"log"`
-	Process       Process         `koanf:"process"`
+	NF            NF                `koanf:"nf"`
+	SBI           SBI               `koanf:"sbi"`
+	BSF           bsf.Config        `koanf:"bsf"`
+	Errors        sbi.ErrorConfig   `koanf:"errors"`
+	Notifications Notifications     `koanf:"notifications"`
+	Diameter      diameter.Config   `koanf:"diameter"`
+	Overload      overload.Settings `koanf:"overload,runtime" usage:"defaults of the overload and congestion control; the configuration API changes them"`
+	Storage       storage.Config    `koanf:"storage"`
+	OAM           oam.Config        `koanf:"oam"`
+	Log           Log               `koanf:"log"`
+	Process       Process           `koanf:"process"`
 }
 
 // NF is the identity of this network function.
@@ -106,6 +108,7 @@ func Default() Config {
 			ClientConfig: sbi.ClientConfig{DialTimeout: time.Second},
 		},
 		Diameter: diameter.DefaultConfig(),
+		Overload: overload.Default(),
 		Storage: storage.Config{
 			Engine:   storage.Embedded,
 			DataDir:  "./data",
@@ -131,6 +134,7 @@ func (c *Config) Check() error {
 		{"bsf", c.BSF.Check()},
 		{"notifications", c.Notifications.NotifierConfig.Check()},
 		{"diameter", c.Diameter.Check()},
+		{"overload", c.Overload.Check()},
 		{"storage", c.Storage.Check()},
 		{"oam", c.OAM.Check()},
 		{"log", c.Log.check()},

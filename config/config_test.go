@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"bsfd/bsf"
+	"bsfd/internal/settings"
+	"bsfd/overload"
+	"bsfd/web/oam"
 )
 
 var update = flag.Bool("update", false, "write the generated documents")
@@ -136,6 +139,9 @@ func sampleFile() string {
 		}
 		indent, name := strings.Repeat("  ", len(open)), parts[len(parts)-1]
 		switch {
+		case o.Runtime:
+			fmt.Fprintf(&b, "\n# %s.\n# See docs/configuration.md.\n%s: {}\n", o.Usage, name)
+			continue
 		case o.FileOnly && o.Key != "errors.conditions":
 			fmt.Fprintf(&b, "%s%s: []  # %s\n", indent, name, o.Usage)
 			continue
@@ -153,6 +159,40 @@ func sampleFile() string {
 		fmt.Fprintf(&b, "%s%s: %s  # %s\n", indent, name, value, o.Usage)
 	}
 	return b.String()
+}
+
+// runtimeTable lists the settings of the configuration API by resource.
+func runtimeTable() string {
+	var b strings.Builder
+	b.WriteString(`
+## Runtime settings
+
+Each table is a resource of the configuration API, which the operator's listener
+serves. A list has elements with names, each of them a resource below it. In the
+configuration file they are members of the section ` + "`overload`" + `, whose names stand
+above the tables; what the file says is the default of what the API changes.
+"Seed" is the section of the feature description that a setting follows.
+`)
+	path := ""
+	for _, r := range settings.Describe(overload.Default()) {
+		if r.Path != path {
+			path = r.Path
+			fmt.Fprintf(&b, "\n### %s\n\nIn the file: overload.%s. Seed: %s.\n\n|setting|default|range|meaning|\n|-|-|-|-|\n", oam.ResourcePath(path), r.Section, r.Seed)
+		}
+		fmt.Fprintf(&b, "|%s|%s|%s|%s|\n", r.Member, r.Default, rangeText(r.Range), r.Usage)
+	}
+	return b.String()
+}
+
+func rangeText(s string) string {
+	s = strings.Replace(s, "..", " to ", 1)
+	if s == "name" {
+		return "name of 1 to 64 letters, digits, _, . or -"
+	}
+	if strings.HasPrefix(s, "|") {
+		s = "empty" + s
+	}
+	return strings.ReplaceAll(s, "|", ", ")
 }
 
 func quoted(s string) string {
@@ -190,6 +230,7 @@ func TestDocumentation(t *testing.T) {
 			fmt.Fprintf(&table, "|%s|%s|%s|\n", o.Key, value, usage)
 		}
 	}
+	table.WriteString(runtimeTable())
 	page := filepath.Join("..", "docs", "configuration.md")
 	old, err := os.ReadFile(page)
 	if err != nil {

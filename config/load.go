@@ -28,6 +28,9 @@ type Option struct {
 	// Element is set for a key inside the elements of a list, such as
 	// diameter.peers[].host.
 	Element bool
+	// Runtime is set for a section of settings that the configuration API
+	// changes; the file has their defaults.
+	Runtime bool
 }
 
 // Env is the name of the environment variable of the option.
@@ -49,6 +52,9 @@ func collect(list []Option, prefix string, v reflect.Value) []Option {
 		switch {
 		case name == "-" || !f.IsExported():
 			continue
+		case rest == "runtime":
+			// These have a table of their own: the file sets their defaults.
+			list = append(list, Option{Key: prefix + name, Usage: f.Tag.Get("usage"), FileOnly: true, Runtime: true})
 		case rest == "squash":
 			list = collect(list, prefix, v.Field(i))
 		case f.Type.Kind() == reflect.Struct:

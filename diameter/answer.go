@@ -35,6 +35,9 @@ func (c *conn) forwardAnswer(t *turn, m []byte) {
 		drop, _ = v.OwnProxyInfo(c.g.cfg.OriginHost)
 	}
 	p.from.counters.answersOut.Add(1)
+	if answer, ok := c.rewritten(t, p); ok && v.Scan(answer) == nil && drop.Present() {
+		drop, _ = v.OwnProxyInfo(c.g.cfg.OriginHost)
+	}
 	p.from.pass(t, v, p.fromHop, drop)
 	c.g.pool.put(p)
 }

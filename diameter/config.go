@@ -66,6 +66,7 @@ type Config struct {
 	LookupBySubscription bool     `koanf:"lookupBySubscription" usage:"find the binding of an AAR without address by Subscription-Id and Called-Station-Id"`
 	ProxyInfo            bool     `koanf:"proxyInfo" usage:"add a Proxy-Info to forwarded requests"`
 	Cookie               Cookie   `koanf:"cookie"`
+	Priority             Priority `koanf:"messagePriority"`
 	TLS                  TLSFiles `koanf:"tls"`
 	Timers               Timers   `koanf:"timers"`
 	Retry                Retry    `koanf:"retry"`
@@ -180,6 +181,7 @@ func DefaultConfig() Config {
 		ValidateRealm: true, OverwriteRealm: true,
 		DiscoveryTimeout: 2 * time.Second,
 		Cookie:           Cookie{Code: 3601, Vendor: 111},
+		Priority:         Priority{Vendor: 111},
 		TLS:              TLSFiles{MinVersion: "1.2", MaxVersion: "1.3"},
 		Timers:           Timers{Response: 4 * time.Second},
 		Retry:            Retry{Attempts: PerCommand{1, 1, 1, 1}},

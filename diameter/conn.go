@@ -14,6 +14,7 @@ import (
 
 	"bsfd/bsf"
 	"bsfd/diameter/rx"
+	"bsfd/internal/admission"
 )
 
 // conn is one transport connection.
@@ -234,7 +235,7 @@ func room(buf []byte, from, to, size int) ([]byte, int, int) {
 // octets they are, and how long the next message is when that is known.
 func (c *conn) handle(t *turn, b []byte) (used, need int, err error) {
 	for n := 1; len(b)-used >= rx.HeaderLen; n++ {
-		if n%flushEvery == 0 {
+		if n%flushEvery == 0 && t.forwards(c) {
 			t.flush()
 		}
 		h := rx.ParseHeader(b[used:])
@@ -311,8 +312,20 @@ func (c *conn) send(t *turn, m []byte) {
 	t.touch(c)
 }
 
-// answer sends an answer of this node to the request in t.view.
+// answer sends an answer of this node to the request in t.view, which it has
+// tried to serve.
 func (c *conn) answer(t *turn, a *rx.Answer) {
+	if !a.Result.Success() {
+		c.g.deps.Admitter.Failed(int(a.Result.Code))
+	}
+	c.reply(t, a)
+}
+
+// reply sends an answer of this node to the request in t.view.
+func (c *conn) reply(t *turn, a *rx.Answer) {
+	if t.view.Application != 0 {
+		a.Extra = c.reports(t, true, false, t.view.OCSupportedFeatures.Present())
+	}
 	t.scratch = rx.AppendAnswer(t.scratch[:0], &t.view, c.g.origin(), a)
 	c.counters.answersOut.Add(1)
 	c.g.metrics.own(a.Result)
@@ -327,6 +340,7 @@ type turn struct {
 	now     time.Time
 	view    rx.View
 	query   bsf.Query // of the lookup under way
+	asked   admission.Request
 	scratch []byte
 	dirty   []*conn
 	// names keeps the identities that were seen as text.
@@ -356,6 +370,12 @@ func (t *turn) touch(c *conn) {
 		}
 	}
 	t.dirty = append(t.dirty, c)
+}
+
+// forwards reports whether the turn has written to others than the connection
+// that it reads.
+func (t *turn) forwards(c *conn) bool {
+	return len(t.dirty) > 1 || len(t.dirty) == 1 && t.dirty[0] != c
 }
 
 // flush writes what the turn has appended.

@@ -34,22 +34,14 @@ type Deps struct {
 	Bindings Bindings
 	// Remote is set when a lookup waits for a database: then it does not
 	// happen on the goroutine that reads a connection.
-	Remote bool
+	Remote   bool
+	Admitter Admitter
+	Reports  Reports
 	// Settings keeps the triggers of repaving and their history.
 	Settings bsf.DocumentStore
 	Log      zerolog.Logger
 	Metrics  prometheus.Registerer
 }
-
-// Operation is the operational state of the gateway.
-type Operation int32
-
-// The operational states.
-const (
-	OperationNormal           Operation = iota
-	OperationPartialShutdown            // no new sessions: an initial AAR is answered with TOO_BUSY
-	OperationCompleteShutdown           // every request is answered with TOO_BUSY
-)
 
 // Gateway is the Rx gateway.
 type Gateway struct {
@@ -73,7 +65,6 @@ type Gateway struct {
 
 	stateID   uint32
 	e2e       atomic.Uint32
-	operation atomic.Int32
 	draining  atomic.Bool
 	open      atomic.Int64 // connections
 	strangers atomic.Int64 // connections without capabilities exchange
@@ -249,6 +240,9 @@ func (g *Gateway) Listen(ctx context.Context) error {
 			g.listeners = append(g.listeners, listener{l, x.transport})
 		}
 	}
+	for _, a := range g.Addrs() {
+		g.log.Info().Str("address", a).Msg("listening")
+	}
 	return nil
 }
 
@@ -282,9 +276,6 @@ func (g *Gateway) Reload() {
 		g.log.Error().Err(err).Msg("the old certificates stay")
 	}
 }
-
-// SetOperation changes the operational state.
-func (g *Gateway) SetOperation(o Operation) { g.operation.Store(int32(o)) }
 
 // tickInterval is how often the gateway looks at what time demands.
 const tickInterval = 100 * time.Millisecond
@@ -414,7 +405,6 @@ func (g *Gateway) run(ctx context.Context, c *conn) {
 func (g *Gateway) Drain(ctx context.Context) error {
 	g.closeListeners()
 	g.draining.Store(true)
-	g.SetOperation(OperationCompleteShutdown)
 	err := g.until(ctx, func() bool { return g.looking.Load() == 0 && g.pendingRequests() == 0 })
 	if err != nil {
 		err = fmt.Errorf("%d Rx requests are unanswered: %w", g.pendingRequests(), err)
@@ -461,6 +451,10 @@ func (g *Gateway) openPeers() (n int) {
 	}
 	return n
 }
+
+// Pending is how many requests are under way: looked up, or sent and not
+// answered.
+func (g *Gateway) Pending() int { return int(g.looking.Load()) + g.pendingRequests() }
 
 // pendingRequests is how many requests wait for an answer.
 func (g *Gateway) pendingRequests() (n int) {

@@ -19,6 +19,7 @@ import (
 	"bsfd/diameter/rx"
 	"bsfd/internal/rxnode"
 	"bsfd/internal/tgpp"
+	"bsfd/overload"
 	"bsfd/storage/memory"
 )
 
@@ -30,6 +31,7 @@ type network struct {
 	registry *bsf.Registry
 	store    *memory.Store
 	metrics  *prometheus.Registry
+	overload *overload.Controller
 	address  string
 	stop     func()
 
@@ -41,6 +43,21 @@ type noSubscribers struct{}
 
 func (noSubscribers) Wake()         {}
 func (noSubscribers) Forget(bsf.ID) {}
+
+// idle is a machine that does nothing.
+type idle struct{}
+
+func (idle) Usage() overload.Usage { return overload.Usage{Cores: 1} }
+
+// change changes the settings of the overload control.
+func (n *network) change(with func(*overload.Settings)) {
+	n.t.Helper()
+	s := overload.Default()
+	with(&s)
+	if err := n.overload.Reconfigure(s); err != nil {
+		n.t.Fatal(err)
+	}
+}
 
 // config is a gateway that lets the nodes of the tests in.
 func config() diameter.Config {
@@ -74,7 +91,12 @@ func startWith(t testing.TB, bindings diameter.Bindings, change ...func(*diamete
 	if err != nil {
 		t.Fatal(err)
 	}
-	deps := diameter.Deps{Bindings: n.registry, Settings: n.store, Log: zerolog.Nop(), Metrics: n.metrics}
+	n.overload, err = overload.New(overload.Default(), overload.Identity{InstanceID: "x", Name: "bsf"}, idle{}, zerolog.Nop(), prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	gate := n.overload.Gate(overload.DiameterService)
+	deps := diameter.Deps{Bindings: n.registry, Admitter: gate, Reports: gate, Settings: n.store, Log: zerolog.Nop(), Metrics: n.metrics}
 	if bindings != nil {
 		deps.Bindings, deps.Remote = bindings, true
 	}

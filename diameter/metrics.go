@@ -2,6 +2,7 @@ package diameter
 
 import (
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -12,6 +13,7 @@ import (
 // metrics are the metrics of the gateway. Those on the path of a message are
 // looked up once.
 type metrics struct {
+	lastOwn            atomic.Pointer[ownCounter]
 	received, timeouts [kinds]prometheus.Counter
 	first              [kinds]prometheus.Counter // sent the first time
 	latency            [kinds]prometheus.Observer
@@ -115,7 +117,21 @@ func (m *metrics) answered(p *pending, r rx.Result, now time.Time) {
 }
 
 // own counts an answer of the gateway itself.
-func (m *metrics) own(r rx.Result) { m.answers.WithLabelValues(r.String()).Inc() }
+func (m *metrics) own(r rx.Result) {
+	last := m.lastOwn.Load()
+	if last == nil || last.result != r {
+		last = &ownCounter{r, m.answers.WithLabelValues(r.String())}
+		m.lastOwn.Store(last)
+	}
+	last.Inc()
+}
+
+// ownCounter is the counter of a result. Under overload the same one is needed
+// again and again.
+type ownCounter struct {
+	result rx.Result
+	prometheus.Counter
+}
 
 // connected notes whether a peer is connected. Hosts that are not configured
 // are too many to have a series each.

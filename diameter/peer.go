@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"bsfd/diameter/rx"
+	"bsfd/internal/admission"
 )
 
 // State is the state of a peer (RFC 6733 §5.6). R-Open and I-Open are one
@@ -63,6 +64,10 @@ type peer struct {
 
 	// active is the connection that may get new requests.
 	active atomic.Pointer[conn]
+	// told is what it was told about the load of this node, load what it has
+	// told of its own.
+	told admission.Peer
+	load peerLoad
 
 	mu        sync.Mutex
 	state     State

@@ -23,6 +23,10 @@ type pending struct {
 	// tried are the peers that have got it, the present one last.
 	tried    []*peer
 	attempts int
+	// doic is set when the sender honours overload reports, actsFor when this
+	// node does so for it, realmRouted when the request named no host.
+	doic, actsFor, realmRouted bool
+
 	sent     time.Time // the first time
 	deadline time.Time
 

@@ -1,6 +1,7 @@
 package diameter
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"net"
@@ -12,6 +13,7 @@ import (
 
 	"bsfd/diameter/rx"
 	"bsfd/internal/rxnode"
+	"bsfd/overload"
 	"bsfd/storage/memory"
 )
 
@@ -23,16 +25,28 @@ type path struct {
 	t       *turn
 	request []byte
 	answer  []byte
+
+	overload *overload.Controller
 }
+
+// idle is a machine that does nothing.
+type idle struct{}
+
+func (idle) Usage() overload.Usage { return overload.Usage{Cores: 1} }
 
 func newPath(t testing.TB, request []byte) *path {
 	t.Helper()
 	cfg := DefaultConfig()
-	g, err := New(cfg, Deps{Settings: memory.New(), Log: zerolog.Nop(), Metrics: prometheus.NewRegistry()})
+	ctl, err := overload.New(overload.Default(), overload.Identity{}, idle{}, zerolog.Nop(), prometheus.NewRegistry())
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &path{t: &turn{g: g, ctx: context.Background(), now: time.Now()}, request: request}
+	gate := ctl.Gate(overload.DiameterService)
+	g, err := New(cfg, Deps{Settings: memory.New(), Admitter: gate, Reports: gate, Log: zerolog.Nop(), Metrics: prometheus.NewRegistry()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &path{overload: ctl, t: &turn{g: g, ctx: context.Background(), now: time.Now()}, request: request}
 	p.af, p.pcf = p.connect(t, g, "af.ims.example"), p.connect(t, g, "pcf1.epc.example")
 	var v rx.View
 	if err := v.Scan(request); err != nil {
@@ -117,6 +131,32 @@ func BenchmarkRelay(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				p.pass(b)
+			}
+		})
+	}
+}
+
+// BenchmarkRefuse measures a request that is refused, as part of a batch like
+// those that come under load: the answers are written together.
+func BenchmarkRefuse(b *testing.B) {
+	for name, request := range inSessionRequests() {
+		b.Run(name, func(b *testing.B) {
+			p := newPath(b, request)
+			s := overload.Default()
+			s.Shutdown.State = overload.OperationComplete
+			if err := p.overload.Reconfigure(s); err != nil {
+				b.Fatal(err)
+			}
+			batch := bytes.Repeat(request, flushEvery)
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				if i%flushEvery != 0 {
+					continue
+				}
+				if _, _, err := p.af.handle(p.t, batch); err != nil {
+					b.Fatal(err)
+				}
+				p.t.flush()
 			}
 		})
 	}

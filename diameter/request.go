@@ -19,8 +19,7 @@ func (c *conn) request(t *turn, m []byte) {
 		return
 	}
 	c.g.metrics.received[k].Inc()
-	if !c.g.takes(k, &t.view) {
-		c.answer(t, &rx.Answer{Result: c.g.results.busy, Text: "the node is shutting down"})
+	if !c.admit(t, k) {
 		return
 	}
 	if k == kindAAR {
@@ -64,28 +63,6 @@ func asFault(err error) *rx.Error {
 		return &rx.Error{Result: rx.Base(rx.UnableToComply), Text: err.Error()}
 	}
 	return fault
-}
-
-// takes reports whether the operational state lets the request in.
-func (g *Gateway) takes(k kind, v *rx.View) bool {
-	switch Operation(g.operation.Load()) {
-	case OperationNormal:
-		return true
-	case OperationPartialShutdown:
-		return k != kindAAR || !g.begins(v)
-	default:
-		return false
-	}
-}
-
-// begins reports whether an AAR begins a session: it says so, or it says
-// nothing, names no PCF and its session is not known.
-func (g *Gateway) begins(v *rx.View) bool {
-	if v.RxRequestType.Present() || !g.toSelf(v) {
-		return v.RxRequestType.Present() && v.Initial()
-	}
-	_, known := g.sessions.pcf(v.SessionID.Data)
-	return !known
 }
 
 // toSelf reports whether a request names no other node than this one.
@@ -231,7 +208,14 @@ func (c *conn) unreachable(t *turn, text string) {
 // relay sends the request in the turn's view to its target.
 func (c *conn) relay(t *turn, k kind, tg target, patch *rx.Patch) {
 	g := c.g
+	if c.throttled(t, k, tg) {
+		return
+	}
+	c.supports(t, patch)
 	p := g.pool.get()
+	p.doic = t.view.OCSupportedFeatures.Present()
+	p.actsFor = !p.doic && g.deps.Reports.Honours()
+	p.realmRouted = g.toSelf(&t.view)
 	p.kind, p.from, p.fromHop, p.target = k, c, t.view.HopByHop, tg
 	p.sent, p.deadline = t.now, t.now.Add(g.cfg.Timers.of(k))
 	patch.RouteRecord = c.peer.Load().host

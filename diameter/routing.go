@@ -184,8 +184,8 @@ func (g *Gateway) byRoute(s *search) (hop, bool) {
 func (g *Gateway) pick(s *search, r *route) *conn {
 	total := 0
 	for _, w := range r.peers {
-		if s.eligible(g.peer(w.host)) != nil {
-			total += w.weight
+		if p := g.peer(w.host); s.eligible(p) != nil {
+			total += p.load.scale(w.weight)
 		}
 	}
 	if total == 0 {
@@ -193,13 +193,14 @@ func (g *Gateway) pick(s *search, r *route) *conn {
 	}
 	ticket := rand.IntN(total)
 	for _, w := range r.peers {
-		if c := s.eligible(g.peer(w.host)); c != nil {
-			if ticket -= w.weight; ticket < 0 {
+		p := g.peer(w.host)
+		if c := s.eligible(p); c != nil {
+			if ticket -= p.load.scale(w.weight); ticket < 0 {
 				return c
 			}
 		}
 	}
-	// A connection was lost between the two passes.
+	// A connection was lost between the two passes, or the load has changed.
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"bsfd/diameter"
 	"bsfd/diameter/rx"
 	"bsfd/internal/rxnode"
+	"bsfd/overload"
 )
 
 // TestInSession proves RX-036, RX-037 and RX-038: requests of a session go by
@@ -286,7 +287,7 @@ func TestProxyInfo(t *testing.T) {
 	}
 }
 
-// TestOperationalStates proves the hook of the controlled shutdown: no new
+// TestOperationalStates proves the controlled shutdown: no new
 // sessions, then nothing at all.
 func TestOperationalStates(t *testing.T) {
 	n := start(t)
@@ -295,15 +296,15 @@ func TestOperationalStates(t *testing.T) {
 	af := n.af()
 	update := rx.Encode(rx.RxRequestType, 0, rx.Vendor3GPP, []byte{0, 0, 0, 1})
 	for _, x := range []struct {
-		state                diameter.Operation
+		state                overload.Operation
 		initial, update, str string
 	}{
-		{diameter.OperationNormal, "2001", "2001", "2001"},
-		{diameter.OperationPartialShutdown, "3004", "2001", "2001"},
-		{diameter.OperationCompleteShutdown, "3004", "3004", "3004"},
-		{diameter.OperationNormal, "2001", "2001", "2001"},
+		{overload.OperationNormal, "2001", "2001", "2001"},
+		{overload.OperationPartial, "3004", "2001", "2001"},
+		{overload.OperationComplete, "3004", "3004", "3004"},
+		{overload.OperationNormal, "2001", "2001", "2001"},
 	} {
-		n.gateway.SetOperation(x.state)
+		n.change(func(s *overload.Settings) { s.Shutdown.State = x.state })
 		wantResult(t, ask(t, af, session("s;1").AAR(ue)), x.initial)
 		s := withHost(session("s;1"), "pcf1.epc.example")
 		wantResult(t, ask(t, af, s.AAR(ue, update)), x.update)

@@ -12,6 +12,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"bsfd/bsf"
+	"bsfd/internal/admission"
 	"bsfd/web/sbi"
 )
 
@@ -60,6 +61,7 @@ func (c Config) Check() error {
 type API struct {
 	cfg         Config
 	registry    *bsf.Registry
+	admitter    sbi.Admitter
 	errors      *sbi.Errors
 	decoders    *decoders
 	calls       sync.Pool
@@ -72,13 +74,14 @@ type API struct {
 	latency   *prometheus.HistogramVec
 }
 
-// New checks the configuration and returns the API over the registry.
-func New(cfg Config, registry *bsf.Registry, errs *sbi.Errors, log zerolog.Logger, reg prometheus.Registerer) (*API, error) {
+// New checks the configuration and returns the API over the registry, for the
+// requests that the admitter lets in.
+func New(cfg Config, registry *bsf.Registry, admitter sbi.Admitter, errs *sbi.Errors, log zerolog.Logger, reg prometheus.Registerer) (*API, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
 	a := &API{
-		cfg: cfg, registry: registry, errors: errs, decoders: newDecoders(),
+		cfg: cfg, registry: registry, admitter: admitter, errors: errs, decoders: newDecoders(),
 		calls: sync.Pool{New: func() any { return new(call) }},
 		log:   log.With().Str("component", "nbsf").Logger(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -116,6 +119,8 @@ type operation struct {
 	body string
 	// missing is the condition for an unknown id.
 	missing *sbi.Condition
+	// begins is set when the operation begins a session.
+	begins bool
 
 	requests  prometheus.Counter
 	latency   prometheus.Observer
@@ -169,6 +174,7 @@ func (a *API) resource(operations ...operation) *resource {
 	for i := range operations {
 		op := &operations[i]
 		methods = append(methods, op.method)
+		op.begins = op.method == http.MethodPost
 		op.requests = a.requests.WithLabelValues(op.name)
 		op.latency = a.latency.WithLabelValues(op.name)
 		op.successes = make(map[int]prometheus.Counter)
@@ -231,6 +237,7 @@ type call struct {
 	d          *decoder
 	reg        bsf.Registration
 	query      bsf.Query
+	asked      admission.Request
 	out        []byte
 	subscriber string
 }
@@ -242,11 +249,9 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, op *operation, id st
 	op.requests.Inc()
 	c := a.calls.Get().(*call)
 	c.w, c.r, c.op, c.id = w, r, op, id
-	err := a.admit(c)
-	if err == nil {
-		err = op.handle(c)
-	}
-	if err != nil {
+	if refusal := a.admit(c); refusal != nil {
+		a.refuse(c, refusal)
+	} else if err := a.perform(c); err != nil {
 		a.fail(c, err)
 	}
 	a.release(c)
@@ -268,7 +273,37 @@ func (a *API) release(c *call) {
 	a.calls.Put(c)
 }
 
-func (a *API) admit(c *call) error {
+// admit asks whether the request is served, before anything of it is read but
+// its header.
+func (a *API) admit(c *call) *admission.Refusal {
+	h := c.r.Header
+	q := &c.asked
+	*q = admission.Request{
+		Message: c.op.name, Method: c.op.method, RequestType: admission.Absent, DRMP: admission.Absent,
+		OCPriority: sbi.Priority(h, sbi.HeaderOCPriority), SBIPriority: sbi.Priority(h, sbi.HeaderMessagePriority),
+		Begins: c.op.begins, Ends: c.op.method == http.MethodDelete, Peer: sbi.PeerOf(c.r.Context()),
+	}
+	if c.op.method == http.MethodGet {
+		q.DNN = queryDNN(c.r.URL.RawQuery)
+	}
+	return a.admitter.AdmitHTTP(q, c.w.Header())
+}
+
+func (a *API) refuse(c *call, refusal *admission.Refusal) {
+	status, cause := a.errors.Write(c.w, c.r, sbi.Refused(refusal))
+	a.responses.WithLabelValues(c.op.name, strconv.Itoa(status), cause).Inc()
+}
+
+// perform runs the operation of a request that is served.
+func (a *API) perform(c *call) error {
+	if err := a.check(c); err != nil {
+		return err
+	}
+	return c.op.handle(c)
+}
+
+// check turns requests away whose header says that they cannot be served.
+func (a *API) check(c *call) error {
 	if !sbi.AcceptsJSON(c.r) {
 		return sbi.Fail(sbi.NotAcceptable, "the answer is application/json")
 	}
@@ -299,6 +334,7 @@ func (a *API) fail(c *call, err error) {
 	}
 	p.Subscriber = c.subscriber
 	status, cause := a.errors.Write(c.w, c.r, p)
+	a.admitter.Failed(status)
 	a.responses.WithLabelValues(c.op.name, strconv.Itoa(status), cause).Inc()
 }
 

@@ -3,6 +3,7 @@ package nbsf
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -35,6 +36,8 @@ func (c *Callback) Send(ctx context.Context, uri string, n *bsf.Notification) (b
 	}
 	resp, err := c.client.Post(ctx, uri, c.header, body)
 	switch {
+	case errors.Is(err, sbi.ErrHeld):
+		return bsf.Held, "", err
 	case err != nil:
 		return bsf.Failed, "", err
 	case resp.Status/100 == 2:

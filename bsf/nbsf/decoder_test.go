@@ -15,6 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"bsfd/bsf"
+	"bsfd/internal/admission"
 	"bsfd/internal/tgpp"
 	"bsfd/storage/memory"
 	"bsfd/web/sbi"
@@ -174,12 +175,18 @@ func newAPI(t testing.TB) *API {
 		t.Fatal(err)
 	}
 	errs := sbi.NewErrors(sbi.ErrorConfig{ServerHeader: true, InstanceID: "x"}, zerolog.Nop(), reg)
-	a, err := New(Config{MaxBodyBytes: 64 << 10, LateArrival: true, BindingHeader: "off"}, r, errs, zerolog.Nop(), reg)
+	a, err := New(Config{MaxBodyBytes: 64 << 10, LateArrival: true, BindingHeader: "off"}, r, everybody{}, errs, zerolog.Nop(), reg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return a
 }
+
+// everybody lets every request in.
+type everybody struct{}
+
+func (everybody) AdmitHTTP(*admission.Request, http.Header) *admission.Refusal { return nil }
+func (everybody) Failed(int)                                                   {}
 
 type sleeper struct{}
 

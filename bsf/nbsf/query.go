@@ -186,3 +186,16 @@ func (a *API) mbsQuery(raw string) (session *tgpp.MbsSessionId, features *tgpp.F
 	}
 	return
 }
+
+// queryDNN is the dnn of a query as it was sent, empty when it has none.
+func queryDNN(raw string) string {
+	const name = "dnn="
+	for rest := raw; rest != ""; {
+		var pair string
+		pair, rest, _ = strings.Cut(rest, "&")
+		if value, ok := strings.CutPrefix(pair, name); ok {
+			return value
+		}
+	}
+	return ""
+}

@@ -44,10 +44,24 @@ const (
 	SubscriptionID              Code = 443
 	SubscriptionIDData          Code = 444
 	SubscriptionIDType          Code = 450
+	ReservationPriority         Code = 458 // ETSI
 	AbortCause                  Code = 500 // 3GPP
 	SpecificAction              Code = 513 // 3GPP
+	ServiceURN                  Code = 525 // 3GPP
+	MPSIdentifier               Code = 528 // 3GPP
 	RxRequestType               Code = 533 // 3GPP
 	IPDomainID                  Code = 537 // 3GPP
+	OCSupportedFeatures         Code = 621
+	OCFeatureVector             Code = 622
+	OCOLR                       Code = 623
+	OCSequenceNumber            Code = 624
+	OCValidityDuration          Code = 625
+	OCReportType                Code = 626
+	OCReductionPercentage       Code = 627
+	SourceID                    Code = 649
+	LoadCode                    Code = 650
+	LoadTypeCode                Code = 651
+	LoadValue                   Code = 652
 )
 
 // The flags of an AVP (RFC 6733 §4.1).

@@ -103,6 +103,8 @@ type Answer struct {
 	// them.
 	Redirect         []string
 	Usage, CacheTime uint32
+	// Extra is appended: AVPs with their padding.
+	Extra []byte
 }
 
 // AppendAnswer appends the answer to a request (RFC 6733 §6.2, §7.2). Session-
@@ -143,6 +145,7 @@ func AppendAnswer(dst []byte, v *View, o Origin, a *Answer) []byte {
 	if a.Failed != nil {
 		dst = appendAVP(dst, FailedAVP, AVPMandatory, 0, a.Failed)
 	}
+	dst = append(dst, a.Extra...)
 	return finish(v.appendProxyInfos(dst), start)
 }
 

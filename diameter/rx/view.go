@@ -42,6 +42,15 @@ type View struct {
 	FramedIPv6Prefix Field
 	CalledStationID  Field
 	IPDomainID       Field
+	// ServiceURN, MPSIdentifier and ReservationPriority tell emergency calls
+	// and priority services.
+	ServiceURN          Field
+	MPSIdentifier       Field
+	ReservationPriority Field
+	OCSupportedFeatures Field
+	// OCOLR and Load are the last of them.
+	OCOLR Field
+	Load  Field
 	// ProxyInfo is the last of them.
 	ProxyInfo Field
 
@@ -116,6 +125,10 @@ func (v *View) noteRepeatable(code Code, f Field) error {
 		v.ProxyInfo = f
 	case SubscriptionID:
 		v.subscription = true
+	case OCOLR:
+		v.OCOLR = f
+	case LoadCode:
+		v.Load = f
 	}
 	return nil
 }
@@ -128,13 +141,20 @@ func (v *View) field(code Code, vendor uint32) *Field {
 	if vendor == VendorIETF {
 		return v.baseField(code)
 	}
-	if vendor == Vendor3GPP {
+	switch {
+	case vendor == Vendor3GPP:
 		switch code {
 		case IPDomainID:
 			return &v.IPDomainID
 		case RxRequestType:
 			return &v.RxRequestType
+		case ServiceURN:
+			return &v.ServiceURN
+		case MPSIdentifier:
+			return &v.MPSIdentifier
 		}
+	case vendor == VendorETSI && code == ReservationPriority:
+		return &v.ReservationPriority
 	}
 	return nil
 }
@@ -165,6 +185,8 @@ func (v *View) baseField(code Code) *Field {
 		return &v.FramedIPv6Prefix
 	case CalledStationID:
 		return &v.CalledStationID
+	case OCSupportedFeatures:
+		return &v.OCSupportedFeatures
 	}
 	return nil
 }

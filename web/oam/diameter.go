@@ -17,15 +17,16 @@ func (s *Server) ShowDiameter(g *diameter.Gateway) { s.diameter.Store(g) }
 
 // diameterRoutes are the pages of the Rx gateway: its peers, and repaving.
 func (s *Server) diameterRoutes(mux chi.Router) {
-	mux.Get("/diameter/peers", s.withDiameter(func(g *diameter.Gateway, w http.ResponseWriter, _ *http.Request) {
+	read, write := s.access.require(Viewer), s.access.require(Operator)
+	mux.With(read).Get("/diameter/peers", s.withDiameter(func(g *diameter.Gateway, w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, http.StatusOK, g.Peers())
 	}))
 	mux.Route(configurationRoot+"/diameterRepaving", func(r chi.Router) {
-		r.Get("/config", s.withDiameter(func(g *diameter.Gateway, w http.ResponseWriter, _ *http.Request) {
+		r.With(read).Get("/config", s.withDiameter(func(g *diameter.Gateway, w http.ResponseWriter, _ *http.Request) {
 			writeJSON(w, http.StatusOK, g.RepavingConfig())
 		}))
-		r.Put("/config", s.withDiameter(putRepaving))
-		r.Post("/triggerDisconnection", s.withDiameter(func(g *diameter.Gateway, w http.ResponseWriter, r *http.Request) {
+		r.With(write).Put("/config", s.withDiameter(putRepaving))
+		r.With(write).Post("/triggerDisconnection", s.withDiameter(func(g *diameter.Gateway, w http.ResponseWriter, r *http.Request) {
 			t, err := g.TriggerRepaving(r.Context())
 			if err != nil {
 				writeProblem(w, http.StatusServiceUnavailable, err.Error())
@@ -33,7 +34,7 @@ func (s *Server) diameterRoutes(mux chi.Router) {
 			}
 			writeJSON(w, http.StatusAccepted, t)
 		}))
-		r.Get("/history", s.withDiameter(func(g *diameter.Gateway, w http.ResponseWriter, r *http.Request) {
+		r.With(read).Get("/history", s.withDiameter(func(g *diameter.Gateway, w http.ResponseWriter, r *http.Request) {
 			list, err := g.RepavingHistory(r.Context())
 			if err != nil {
 				writeProblem(w, http.StatusServiceUnavailable, err.Error())

@@ -4,6 +4,7 @@ package oam
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
 
 	"bsfd/diameter"
@@ -26,7 +28,13 @@ import (
 // Config configures the listener.
 type Config struct {
 	// Listen is the address, host:port.
-	Listen string `koanf:"listen" usage:"address of health, metrics and version"`
+	Listen string   `koanf:"listen" usage:"address of health, metrics, version and the configuration API"`
+	TLS    TLSFiles `koanf:"tls"`
+	// Tokens and Subjects are who may use the configuration API. On the
+	// loopback interface, where neither they nor TLS.ClientCAFile are set,
+	// everybody may; elsewhere nobody may without them and TLS.
+	Tokens   []Token   `koanf:"tokens" usage:"who may use the configuration API, by bearer token"`
+	Subjects []Subject `koanf:"subjects" usage:"roles of client certificates; viewer for others"`
 }
 
 // Check reports the first wrong setting with its key.
@@ -34,7 +42,7 @@ func (c Config) Check() error {
 	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
 		return fmt.Errorf("listen: %q is not host:port", c.Listen)
 	}
-	return nil
+	return c.checkAccess()
 }
 
 // Version tells what runs.
@@ -42,6 +50,11 @@ type Version struct {
 	Version string `json:"version"`
 	Commit  string `json:"commit"`
 	Go      string `json:"go"`
+}
+
+// String is the line that "bsfd version" prints.
+func (v Version) String() string {
+	return fmt.Sprintf("bsfd %s commit %s %s", v.Version, v.Commit, v.Go)
 }
 
 // NewVersion returns the version with the commit that was built and the
@@ -84,9 +97,18 @@ func NewReadiness() *Readiness {
 // NotReady notes why the process is not ready.
 func (r *Readiness) NotReady(reason string) { r.state.Store(&State{Reason: reason}) }
 
-// Loading notes how far the load of storage is.
-func (r *Readiness) Loading(records int64, fraction float64) {
-	r.state.Store(&State{Reason: "loading storage", LoadedRecords: records, LoadedPercent: float64(int(fraction * 100))})
+// Progress returns a function that notes how far the load of storage is, and
+// logs it once a second.
+func (r *Readiness) Progress(log zerolog.Logger) func(records int64, fraction float64) {
+	last := time.Now()
+	return func(records int64, fraction float64) {
+		percent := int(fraction * 100)
+		r.state.Store(&State{Reason: "loading storage", LoadedRecords: records, LoadedPercent: float64(percent)})
+		if time.Since(last) >= time.Second {
+			last = time.Now()
+			log.Info().Str("component", "storage").Int64("bindings", records).Int("percent", percent).Msg("loading")
+		}
+	}
 }
 
 // Ready notes that every listener accepts; from now on probe decides.
@@ -111,12 +133,18 @@ type Server struct {
 	cfg      Config
 	http     *http.Server
 	listener net.Listener
+	log      zerolog.Logger
+	access   *access
 	diameter atomic.Pointer[diameter.Gateway]
+	settings atomic.Pointer[Settings]
 }
 
 // New returns a server; it does not listen yet.
-func New(cfg Config, version Version, ready *Readiness, metrics prometheus.Gatherer) *Server {
-	s := &Server{cfg: cfg}
+func New(cfg Config, version Version, ready *Readiness, log zerolog.Logger, metrics prometheus.Gatherer) *Server {
+	s := &Server{cfg: cfg, access: newAccess(cfg), log: log.With().Str("component", "oam").Logger()}
+	if s.access.closed {
+		s.log.Warn().Str("listen", cfg.Listen).Msg("the configuration API is closed: beyond the loopback interface it needs oam.tls with oam.tokens or oam.tls.clientCaFile")
+	}
 	mux := chi.NewMux()
 	mux.Get("/livez", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, http.StatusOK, map[string]bool{"live": true})
@@ -134,6 +162,7 @@ func New(cfg Config, version Version, ready *Readiness, metrics prometheus.Gathe
 	})
 	mux.Handle("/metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
 	s.diameterRoutes(mux)
+	s.settingsRoutes(mux)
 	s.http = &http.Server{
 		Handler:           mux,
 		ReadHeaderTimeout: 10 * time.Second,
@@ -152,16 +181,26 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	_ = json.NewEncoder(w).Encode(v)
 }
 
-// Listen binds the address.
+// Listen reads the certificates and binds the address.
 func (s *Server) Listen(ctx context.Context) (err error) {
+	if s.http.TLSConfig, err = s.cfg.tlsConfig(); err != nil {
+		return err
+	}
 	if s.listener, err = new(net.ListenConfig).Listen(ctx, "tcp", s.cfg.Listen); err != nil {
 		return fmt.Errorf("oam.listen: %w", err)
 	}
+	s.log.Info().Str("address", s.URL()).Msg("listening")
 	return nil
 }
 
-// Addr is the address that is bound.
-func (s *Server) Addr() string { return s.listener.Addr().String() }
+// URL is where it is reached.
+func (s *Server) URL() string {
+	scheme := "http://"
+	if s.http.TLSConfig != nil {
+		scheme = "https://"
+	}
+	return scheme + s.listener.Addr().String()
+}
 
 // Run serves until ctx ends.
 func (s *Server) Run(ctx context.Context) error {
@@ -169,7 +208,11 @@ func (s *Server) Run(ctx context.Context) error {
 	var group errgroup.Group
 	group.Go(func() error {
 		defer cancel()
-		if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
+		serve := func() error { return s.http.Serve(s.listener) }
+		if s.http.TLSConfig != nil {
+			serve = func() error { return s.http.ServeTLS(s.listener, "", "") }
+		}
+		if err := serve(); !errors.Is(err, http.ErrServerClosed) {
 			return err
 		}
 		return nil
@@ -183,8 +226,8 @@ func (s *Server) Run(ctx context.Context) error {
 
 // Probe asks the operator's listener of a process on this machine whether it is
 // ready.
-func Probe(ctx context.Context, listen string) error {
-	host, port, err := net.SplitHostPort(listen)
+func Probe(ctx context.Context, cfg Config) error {
+	host, port, err := net.SplitHostPort(cfg.Listen)
 	if err != nil {
 		return err
 	}
@@ -193,11 +236,17 @@ func Probe(ctx context.Context, listen string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(host, port)+"/readyz", nil)
+	scheme, client := "http://", http.DefaultClient
+	if cfg.TLS.CertFile != "" {
+		// It is this machine, whatever name the certificate has.
+		scheme, client = "https://", &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // see above
+		defer client.CloseIdleConnections()
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+net.JoinHostPort(host, port)+"/readyz", nil)
 	if err != nil {
 		return err
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
 		return err
 	}

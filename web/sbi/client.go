@@ -12,7 +12,10 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strconv"
 	"time"
+
+	"bsfd/internal/admission"
 )
 
 // ClientConfig configures a Client.
@@ -26,15 +29,33 @@ type ClientConfig struct {
 	UserAgent string `koanf:"-"`
 }
 
+// Pacer holds requests back: from servers that are overloaded, and all of them
+// while this node is to send nothing.
+type Pacer interface {
+	// MaySend reports whether a request may be sent to the URI now.
+	MaySend(uri string) bool
+	// Answered notes the status and the header of an answer (3gpp-Sbi-Oci and
+	// Retry-After, TS 29.500 §6.4).
+	Answered(uri string, status int, header http.Header)
+	// SendPriority is the 3gpp-Sbi-Message-Priority of requests, or
+	// admission.Absent.
+	SendPriority() int
+}
+
+// ErrHeld says that a request was not sent because the Pacer holds it back.
+var ErrHeld = errors.New("held back for now")
+
 // Client sends requests of the BSF to other network functions: HTTP/2 with
 // prior knowledge for http, HTTP/2 by ALPN for https.
 type Client struct {
-	cfg  ClientConfig
-	http *http.Client
+	cfg   ClientConfig
+	http  *http.Client
+	pacer Pacer
 }
 
-// NewClient reads the certificate authorities and returns a Client.
-func NewClient(cfg ClientConfig) (*Client, error) {
+// NewClient reads the certificate authorities and returns a Client that asks
+// the pacer before each request.
+func NewClient(cfg ClientConfig, pacer Pacer) (*Client, error) {
 	t := &http.Transport{
 		DialContext:           (&net.Dialer{Timeout: cfg.DialTimeout}).DialContext,
 		TLSHandshakeTimeout:   cfg.DialTimeout,
@@ -56,7 +77,7 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 			return nil, fmt.Errorf("%s: no certificate", cfg.CAFile)
 		}
 	}
-	return &Client{cfg: cfg, http: &http.Client{
+	return &Client{cfg: cfg, pacer: pacer, http: &http.Client{
 		Transport:     t,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
@@ -85,7 +106,7 @@ type Response struct {
 
 // Post sends a JSON body with the given header fields and follows redirects
 // (TS 29.500 §6.10.9): method and body stay, at most five hops, no loops, and
-// never from https to http.
+// never from https to http. ErrHeld says that nothing was sent.
 func (c *Client) Post(ctx context.Context, uri string, header http.Header, body []byte) (Response, error) {
 	seen := map[string]bool{}
 	permanent := true
@@ -116,12 +137,18 @@ func (c *Client) Post(ctx context.Context, uri string, header http.Header, body 
 }
 
 func (c *Client) post(ctx context.Context, uri string, header http.Header, body []byte) (status int, location string, err error) {
+	if !c.pacer.MaySend(uri) {
+		return 0, "", ErrHeld
+	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, uri, bytes.NewReader(body))
 	if err != nil {
 		return 0, "", err
 	}
 	for field, values := range header {
 		req.Header[field] = values
+	}
+	if p := c.pacer.SendPriority(); p != admission.Absent {
+		req.Header[HeaderMessagePriority] = []string{strconv.Itoa(p)}
 	}
 	req.Header.Set("User-Agent", c.cfg.UserAgent)
 	req.Header.Set("Content-Type", "application/json")
@@ -131,6 +158,7 @@ func (c *Client) post(ctx context.Context, uri string, header http.Header, body 
 		return 0, "", err
 	}
 	defer resp.Body.Close()
+	c.pacer.Answered(uri, resp.StatusCode, resp.Header)
 	// The connection is used again only when the body was read.
 	const enough = 64 << 10
 	if _, err := io.CopyN(io.Discard, resp.Body, enough); err != nil && !errors.Is(err, io.EOF) {

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"bsfd/internal/admission"
 )
 
 // guard bounds the number of connections and closes those whose peer has
@@ -99,6 +101,7 @@ type guardedConn struct {
 	handlers atomic.Int64 // requests whose handler runs
 	last     atomic.Int64 // tick at which a handler last began or returned
 	once     sync.Once
+	peer     admission.Peer
 }
 
 // probe is one request of a connection that the guard watches. Its context

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"bsfd/internal/admission"
 	"bsfd/internal/tgpp"
 )
 
@@ -18,8 +19,12 @@ const (
 	HeaderMaxRspTime   = "3gpp-Sbi-Max-Rsp-Time"
 	HeaderBinding      = "3gpp-Sbi-Binding"
 	HeaderCallback     = "3gpp-Sbi-Callback"
-	HeaderRevalidation = "X-Oc-Binding-Revalidation"
-	HeaderCookie       = "Ocnf-Service-Cookie"
+	// HeaderMessagePriority and HeaderOCPriority are the priorities of a
+	// message, 0 (highest) to 31.
+	HeaderMessagePriority = "3gpp-Sbi-Message-Priority"
+	HeaderOCPriority      = "Oc-Message-Priority"
+	HeaderRevalidation    = "X-Oc-Binding-Revalidation"
+	HeaderCookie          = "Ocnf-Service-Cookie"
 )
 
 // Timestamp reads a timestamp header (TS 29.500 §5.2.3.2.9). An absent or
@@ -65,6 +70,24 @@ func Deadline(h http.Header) (at time.Time, ok bool) {
 		sent = Timestamp(h, HeaderSender)
 	}
 	return sent.Add(wait), !sent.IsZero()
+}
+
+// Priority reads a message priority (TS 29.500 §5.2.3.2.2): 0 to 31 without a
+// leading zero. Anything else is admission.Absent: it never fails a request.
+func Priority(h http.Header, field string) int {
+	v := h[field]
+	if len(v) != 1 {
+		return admission.Absent
+	}
+	s := strings.Trim(v[0], " \t")
+	if len(s) < 1 || len(s) > 2 || len(s) == 2 && s[0] == '0' || s[0] < '0' || s[0] > '9' {
+		return admission.Absent
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n > 31 {
+		return admission.Absent
+	}
+	return n
 }
 
 // deadlineContext carries the deadline of the consumer without a timer: work

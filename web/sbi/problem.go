@@ -60,7 +60,7 @@ func Conditions() []*Condition {
 		OptionalQueryIncorrect, MandatoryIeMissing, MandatoryIeIncorrect, OptionalIeIncorrect,
 		ModificationNotAllowed, NotFound, UnknownPath, MethodNotAllowed, NotAcceptable, ContentTooLarge,
 		URITooLong, UnsupportedMediaType, SystemFailure, InsufficientResources, NotImplemented,
-		StorageUnavailable, ShuttingDown, StorageTimeout, TimedOutRequest,
+		StorageUnavailable, ShuttingDown, StorageTimeout, TimedOutRequest, congested,
 	}
 }
 

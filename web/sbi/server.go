@@ -156,7 +156,7 @@ func NewServer(cfg ServerConfig, handler http.Handler, errs *Errors, log zerolog
 		}, func() float64 { return float64(s.connections()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "ocbsf_ingress_pending", Help: "Requests under way on the service-based interface.",
-		}, func() float64 { return float64(s.inFlight.Load()) }),
+		}, func() float64 { return float64(s.InFlight()) }),
 	)
 	return s, nil
 }
@@ -182,6 +182,9 @@ func (s *Server) Listen(ctx context.Context) error {
 			return fmt.Errorf("sbi.listen: %w", err)
 		}
 		s.guards = append(s.guards, newGuard(l, s.cfg.MaxConnections, s.cfg.StallTimeout))
+	}
+	for _, a := range s.Addrs() {
+		s.log.Info().Str("address", s.Scheme()+"://"+a).Msg("listening")
 	}
 	return nil
 }
@@ -275,6 +278,9 @@ func (s *Server) Drain(ctx context.Context) error {
 	}
 	return s.engine.Shutdown(ctx)
 }
+
+// InFlight is how many requests are under way.
+func (s *Server) InFlight() int { return int(s.inFlight.Load()) }
 
 func (s *Server) connections() (n int) {
 	for _, g := range s.guards {

@@ -1,0 +1,192 @@
+package settings
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+)
+
+// Resource is one resource of the configuration API.
+type Resource struct {
+	Path string
+	// Key is the member that names an element of a list; empty for a resource
+	// that is one object.
+	Key string
+}
+
+// Errors of changes.
+var (
+	// ErrNotFound says that there is no element of the name.
+	ErrNotFound = errors.New("no such element")
+	// ErrExists says that there is an element of the name already.
+	ErrExists = errors.New("an element of this name is there already")
+	// ErrConflict says that others changed the settings again and again
+	// meanwhile.
+	ErrConflict = errors.New("the settings are being changed by others")
+)
+
+// resources lists the resources of a struct.
+func resources(t reflect.Type) (list []Resource) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		list = append(list, Resource{f.Tag.Get("path"), f.Tag.Get("key")})
+	}
+	return list
+}
+
+// field is the field of a resource.
+func field(v reflect.Value, path string) (reflect.Value, bool) {
+	t := v.Type()
+	for i := range t.NumField() {
+		if t.Field(i).Tag.Get("path") == path {
+			return v.Field(i), true
+		}
+	}
+	return reflect.Value{}, false
+}
+
+// decode reads a value strictly: what is unknown, or follows, is an error. The
+// error is a *Invalid.
+func decode(raw json.RawMessage, into any) error {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	err := d.Decode(into)
+	if err == nil {
+		if _, err := d.Token(); !errors.Is(err, io.EOF) {
+			return Fail("body", "something follows the value")
+		}
+		return nil
+	}
+	var mismatch *json.UnmarshalTypeError
+	if errors.As(err, &mismatch) && mismatch.Field != "" {
+		return Fail(mismatch.Field, "must be a %s", mismatch.Type)
+	}
+	return Fail("body", "%s", err)
+}
+
+// Element finds an element of a list by name.
+func Element(list json.RawMessage, key, id string) (json.RawMessage, error) {
+	elements, i, err := locate(list, key, id)
+	if err != nil {
+		return nil, err
+	}
+	if i < 0 {
+		return nil, ErrNotFound
+	}
+	return elements[i], nil
+}
+
+// locate finds the place of an element, -1 for none.
+func locate(list json.RawMessage, key, id string) (elements []json.RawMessage, at int, err error) {
+	if err := json.Unmarshal(list, &elements); err != nil {
+		return nil, -1, Fail("body", "must be a list")
+	}
+	return elements, slices.IndexFunc(elements, func(e json.RawMessage) bool { return memberText(e, key) == id }), nil
+}
+
+// memberText is the text of a member of an object.
+func memberText(e json.RawMessage, key string) string {
+	var m map[string]json.RawMessage
+	var s string
+	if json.Unmarshal(e, &m) != nil || json.Unmarshal(m[key], &s) != nil {
+		return ""
+	}
+	return s
+}
+
+// Add returns a change that adds an element to a list.
+func Add(key string, element json.RawMessage) Change {
+	return func(old json.RawMessage) (json.RawMessage, error) {
+		elements, i, err := locate(old, key, memberText(element, key))
+		if err != nil {
+			return nil, err
+		}
+		if i >= 0 {
+			return nil, ErrExists
+		}
+		return json.Marshal(append(elements, element))
+	}
+}
+
+// Put returns a change that replaces an element of a list, or what change
+// makes of it.
+func Put(key, id string, change Change) Change {
+	return func(old json.RawMessage) (json.RawMessage, error) {
+		elements, i, err := locate(old, key, id)
+		if err != nil {
+			return nil, err
+		}
+		if i < 0 {
+			return nil, ErrNotFound
+		}
+		if elements[i], err = change(elements[i]); err != nil {
+			return nil, err
+		}
+		if got := memberText(elements[i], key); got != id {
+			return nil, Fail(key, "must be %q, the name in the path", id)
+		}
+		return json.Marshal(elements)
+	}
+}
+
+// Remove returns a change that removes an element from a list.
+func Remove(key, id string) Change {
+	return func(old json.RawMessage) (json.RawMessage, error) {
+		elements, i, err := locate(old, key, id)
+		if err != nil {
+			return nil, err
+		}
+		if i < 0 {
+			return nil, ErrNotFound
+		}
+		return json.Marshal(slices.Delete(elements, i, i+1))
+	}
+}
+
+// Replace returns a change to the value.
+func Replace(value json.RawMessage) Change {
+	return func(json.RawMessage) (json.RawMessage, error) { return value, nil }
+}
+
+// Merge returns a change by a JSON merge patch (RFC 7396).
+func Merge(patch json.RawMessage) Change {
+	return func(old json.RawMessage) (json.RawMessage, error) {
+		var to, by any
+		if err := json.Unmarshal(old, &to); err != nil {
+			return nil, err
+		}
+		if err := json.Unmarshal(patch, &by); err != nil {
+			return nil, Fail("body", "%s", err)
+		}
+		if _, ok := by.(map[string]any); !ok {
+			return nil, Fail("body", "must be an object")
+		}
+		return json.Marshal(merge(to, by))
+	}
+}
+
+func merge(to, by any) any {
+	patch, ok := by.(map[string]any)
+	if !ok {
+		return by
+	}
+	object, ok := to.(map[string]any)
+	if !ok {
+		object = make(map[string]any)
+	}
+	for k, v := range patch {
+		if v == nil {
+			delete(object, k)
+			continue
+		}
+		object[k] = merge(object[k], v)
+	}
+	return object
+}
+
+// unknownResource says that there is no resource at the path.
+func unknownResource(path string) error { return fmt.Errorf("%w: %s", ErrNotFound, path) }

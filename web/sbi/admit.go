@@ -1,0 +1,41 @@
+package sbi
+
+import (
+	"context"
+	"net/http"
+
+	"bsfd/internal/admission"
+)
+
+// Admitter decides which requests are served.
+type Admitter interface {
+	// AdmitHTTP decides on a request before its body is read: nil serves it.
+	// What the consumer is to be told goes into the header of the answer.
+	AdmitHTTP(r *admission.Request, answer http.Header) *admission.Refusal
+	// Failed notes the status of an answer that is an error and no refusal.
+	Failed(status int)
+}
+
+// congested is the condition of requests that are refused for the load. What
+// it answers is decided with each refusal.
+var congested = &Condition{Name: "congested", Status: 503, Cause: "NF_CONGESTION", Title: "Congestion", ErrorID: 125}
+
+// Refused is the problem of a refusal.
+func Refused(r *admission.Refusal) *Problem {
+	c := *congested
+	c.Status, c.Cause, c.Title = r.Status, r.Cause, r.Title
+	p := Fail(&c, r.Detail)
+	if r.RetryAfter > 0 {
+		return p.With("Retry-After", RetryAfter(r.RetryAfter))
+	}
+	return p
+}
+
+// PeerOf is who sent a request, for what it has been told: all requests of a
+// connection are from one peer. It is nil where there is no connection.
+func PeerOf(ctx context.Context) *admission.Peer {
+	if c, ok := ctx.Value(connKey{}).(*guardedConn); ok {
+		return &c.peer
+	}
+	return nil
+}
