@@ -58,15 +58,22 @@ func (a *authority) write(file, kind string, der []byte) {
 	}
 }
 
-// issue writes a certificate for the loopback address and its key.
+// issue writes a certificate for the loopback address and its key. The files
+// are those of the one before.
 func (a *authority) issue(name string, expires time.Time) (certFile, keyFile string) {
+	a.t.Helper()
+	return a.issueAs("", name, expires)
+}
+
+// issueAs writes a certificate and its key into files with a prefix.
+func (a *authority) issueAs(prefix, name string, expires time.Time) (certFile, keyFile string) {
 	a.t.Helper()
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: expires,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
-	certFile, keyFile = filepath.Join(a.dir, "cert.pem"), filepath.Join(a.dir, "key.pem")
+	certFile, keyFile = filepath.Join(a.dir, prefix+"cert.pem"), filepath.Join(a.dir, prefix+"key.pem")
 	a.issueFor(certFile, keyFile, template)
 	return certFile, keyFile
 }

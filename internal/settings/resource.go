@@ -63,9 +63,24 @@ func decode(raw json.RawMessage, into any) error {
 	}
 	var mismatch *json.UnmarshalTypeError
 	if errors.As(err, &mismatch) && mismatch.Field != "" {
-		return Fail(mismatch.Field, "must be a %s", mismatch.Type)
+		return Fail(mismatch.Field, "must be %s", kindText(mismatch.Type))
 	}
 	return Fail("body", "%s", err)
+}
+
+// kindText is what a value of a type is called.
+func kindText(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int, reflect.Int64:
+		return "a number"
+	case reflect.Slice:
+		return "a list"
+	case reflect.Struct:
+		return "an object"
+	}
+	return "a text"
 }
 
 // Element finds an element of a list by name.

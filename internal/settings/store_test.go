@@ -77,7 +77,7 @@ func TestChanges(t *testing.T) {
 		{"x:limit", Replace(json.RawMessage(`{"rate":101}`)), "limit.rate: must be 1 to 100"},
 		{"x:limit", Replace(json.RawMessage(`{"mode":"maybe"}`)), "limit.mode: must be empty, on or off"},
 		{"x:limit", Replace(json.RawMessage(`{"rate":13}`)), "limit.rate: 13 is not liked"},
-		{"x:limit", Replace(json.RawMessage(`{"rate":"x"}`)), "rate: must be a int"},
+		{"x:limit", Replace(json.RawMessage(`{"rate":"x"}`)), "rate: must be a number"},
 		{"x:limit", Replace(json.RawMessage(`{"speed":1}`)), "unknown field"},
 		{"x:limit", Replace(json.RawMessage(`[]`)), "body"},
 		{"x:limit", Merge(json.RawMessage(`[]`)), "body: must be an object"},

@@ -182,7 +182,8 @@ type Row struct {
 	Section string // the name of the resource in a configuration file
 	Member  string // within the resource; [] stands for the elements of a list
 	Default string
-	Range   string
+	Range   string // of the elements, when List is set
+	List    bool
 	Seed    string
 	Usage   string
 }
@@ -220,6 +221,7 @@ func describe(rows []Row, at Row, v reflect.Value, defaults bool) []Row {
 		f := t.Field(i)
 		r := at
 		r.Member = join(at.Member, jsonName(f))
+		r.List = f.Type.Kind() == reflect.Slice
 		r.Usage, r.Range, r.Default = f.Tag.Get("usage"), f.Tag.Get("range"), f.Tag.Get("default")
 		switch {
 		case f.Type.Kind() == reflect.Struct:
