@@ -215,7 +215,7 @@ func (p *server) start(ctx context.Context, group *errgroup.Group, signals proce
 	if err := p.sbi.Listen(ctx); err != nil {
 		return err
 	}
-	p.overload.Watch(overload.ManagementService, p.sbi.InFlight)
+	p.overload.Watch(overload.ManagementService, p.sbi)
 	if err := p.startDiameter(ctx, group, registry, store); err != nil {
 		return err
 	}
@@ -262,7 +262,7 @@ func (p *server) startDiameter(ctx context.Context, group *errgroup.Group, regis
 	if err = p.rx.Listen(ctx); err != nil {
 		return err
 	}
-	p.overload.Watch(overload.DiameterService, p.rx.Pending)
+	p.overload.Watch(overload.DiameterService, p.rx)
 	group.Go(func() error { return p.rx.Run(ctx) })
 	return nil
 }

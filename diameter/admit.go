@@ -13,6 +13,9 @@ type Admitter interface {
 	// Deciding reports whether Admit wants to see requests; false serves all
 	// of them.
 	Deciding() bool
+	// Pressed reports whether more comes than can be served, so that work is
+	// to be done cheaply rather than soon.
+	Pressed() bool
 	// Admit decides on a request: nil serves it.
 	Admit(r *admission.Request) *admission.Refusal
 	// Failed notes the result of an answer of this node that is an error and
@@ -46,7 +49,7 @@ func (g *Gateway) describe(t *turn, k kind) *admission.Request {
 	*q = admission.Request{
 		Message: k.String(), Application: v.Application, SBIPriority: admission.Absent,
 		RequestType: number(v.RxRequestType.Data, admission.Absent), DRMP: number(v.DRMP.Data, 15), OCPriority: admission.Absent,
-		Begins: k == kindAAR && g.begins(v), Ends: k == kindSTR, Urgent: v.Urgent(),
+		Begins: k == kindAAR && g.opens(v.RxRequestType.Data, v.DestinationHost.Data, v.SessionID.Data), Ends: k == kindSTR, Urgent: v.Urgent(),
 	}
 	if len(v.CalledStationID.Data) > 0 {
 		q.DNN = t.intern(v.CalledStationID.Data)
@@ -87,14 +90,4 @@ func (c *conn) admit(t *turn, k kind) bool {
 	}
 	c.reply(t, &rx.Answer{Result: rx.Result{Code: refusal.Result, Vendor: refusal.Vendor}, Text: refusal.Detail})
 	return false
-}
-
-// begins reports whether an AAR begins a session: it says so, or it says
-// nothing, names no PCF and its session is not known.
-func (g *Gateway) begins(v *rx.View) bool {
-	if v.RxRequestType.Present() || !g.toSelf(v) {
-		return v.RxRequestType.Present() && v.Initial()
-	}
-	_, known := g.sessions.pcf(v.SessionID.Data)
-	return !known
 }

@@ -39,6 +39,7 @@ func (c *conn) forwardAnswer(t *turn, m []byte) {
 		drop, _ = v.OwnProxyInfo(c.g.cfg.OriginHost)
 	}
 	p.from.pass(t, v, p.fromHop, drop)
+	t.passed++
 	c.g.pool.put(p)
 }
 

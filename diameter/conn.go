@@ -48,6 +48,7 @@ type conn struct {
 	closed bool
 
 	counters counters
+	backlog  admission.Backlog
 }
 
 // counters count messages of a connection.
@@ -200,6 +201,10 @@ func (c *conn) read(ctx context.Context) error {
 		}
 		to += n
 		full := to == len(buf)
+		if len(buf) >= readBufferMax {
+			// A smaller buffer is filled by what comes at once.
+			c.backlog.Read(n, n+len(buf)-to)
+		}
 		t.now = time.Now()
 		c.received.Store(t.now.UnixNano())
 		used, need, err := c.handle(t, buf[from:to])
@@ -216,8 +221,19 @@ func (c *conn) read(ctx context.Context) error {
 			size *= 2
 		}
 		buf, from, to = room(buf, from, to, max(size, need))
+		if n < coalesce && c.g.deps.Admitter.Pressed() {
+			pause(ctx, coalesceTime)
+		}
 	}
 }
+
+// Under pressure a read that brought less than coalesce octets is followed by
+// a pause: many messages at once cost much less than one at a time, and a
+// short wait is better than a refusal.
+const (
+	coalesce     = 16 << 10
+	coalesceTime = time.Millisecond
+)
 
 // room moves what is left to the front of a buffer of at least the size.
 func room(buf []byte, from, to, size int) ([]byte, int, int) {
@@ -234,8 +250,8 @@ func room(buf []byte, from, to, size int) ([]byte, int, int) {
 // handle handles the whole messages at the front of b and returns how many
 // octets they are, and how long the next message is when that is known.
 func (c *conn) handle(t *turn, b []byte) (used, need int, err error) {
-	for n := 1; len(b)-used >= rx.HeaderLen; n++ {
-		if n%flushEvery == 0 && t.forwards(c) {
+	for len(b)-used >= rx.HeaderLen {
+		if t.passed >= flushEvery {
 			t.flush()
 		}
 		h := rx.ParseHeader(b[used:])
@@ -254,8 +270,9 @@ func (c *conn) handle(t *turn, b []byte) (used, need int, err error) {
 	return used, 0, nil
 }
 
-// flushEvery is after how many messages of one read others get theirs: they
-// work on them while the rest is handled.
+// flushEvery is after how many messages that are passed on others get theirs:
+// they work on them while the rest of what was read is handled. What is
+// answered here waits for the end of it.
 const flushEvery = 32
 
 // checkFrame refuses a header after which the next message cannot be found.
@@ -295,7 +312,15 @@ func (c *conn) message(t *turn, m []byte) error {
 	}
 	if h.Request() {
 		c.counters.requestsIn.Add(1)
-		c.request(t, m)
+		decided := false
+		t.asked.Priority = 0
+		if c.g.deps.Admitter.Pressed() {
+			var refused bool
+			if refused, decided = c.hasten(t, h, m); refused {
+				return nil
+			}
+		}
+		c.request(t, m, decided)
 		return nil
 	}
 	c.counters.answersIn.Add(1)
@@ -341,8 +366,10 @@ type turn struct {
 	view    rx.View
 	query   bsf.Query // of the lookup under way
 	asked   admission.Request
+	hasty   hasty
 	scratch []byte
 	dirty   []*conn
+	passed  int // messages that were passed on since the last flush
 	// names keeps the identities that were seen as text.
 	names map[string]string
 }
@@ -372,12 +399,6 @@ func (t *turn) touch(c *conn) {
 	t.dirty = append(t.dirty, c)
 }
 
-// forwards reports whether the turn has written to others than the connection
-// that it reads.
-func (t *turn) forwards(c *conn) bool {
-	return len(t.dirty) > 1 || len(t.dirty) == 1 && t.dirty[0] != c
-}
-
 // flush writes what the turn has appended.
 func (t *turn) flush() {
 	for i, c := range t.dirty {
@@ -387,4 +408,5 @@ func (t *turn) flush() {
 		t.dirty[i] = nil
 	}
 	t.dirty = t.dirty[:0]
+	t.passed = 0
 }

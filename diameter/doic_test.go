@@ -112,6 +112,12 @@ func TestOverloadReportsOfPeersAreHonoured(t *testing.T) {
 	}
 }
 
+// busy is an input with one request under way.
+type busy struct{}
+
+func (busy) Pending() int           { return 1 }
+func (busy) Backlog() time.Duration { return 0 }
+
 // TestOwnLoadIsReported proves what AFs are told about this node (RX-081 and
 // RX-086): its load to every peer, the reduction to those that honour reports,
 // as a report about the host in its own answers and about the realm in those of
@@ -128,7 +134,7 @@ func TestOwnLoadIsReported(t *testing.T) {
 		s.Thresholds[1].States = []overload.Threshold{{State: overload.Congested, Pending: 1}}
 		s.Node = overload.Node{LoadProfile: "default", OverloadProfile: "default"}
 	})
-	n.overload.Watch(overload.DiameterService, func() int { return 1 })
+	n.overload.Watch(overload.DiameterService, busy{})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- n.overload.Run(ctx) }()

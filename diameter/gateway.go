@@ -101,7 +101,7 @@ func New(cfg Config, deps Deps) (*Gateway, error) {
 		cfg: cfg, deps: deps, log: deps.Log.With().Str("component", "diameter").Logger(),
 		realms: cfg.servedRealms(), stateID: uint32(now.Unix()),
 		sessions: newSessions(cfg.Sessions), learned: newLearned(),
-		lookups: make(chan *lookup, cfg.Limits.Lookups),
+		lookups: make(chan *lookup, lookupQueue*cfg.Limits.Lookups),
 		sets:    make(map[string][]*peer), peers: make(map[string]*peer), conns: make(map[*conn]struct{}),
 	}
 	g.e2e.Store(firstEndToEnd(now))
@@ -276,6 +276,10 @@ func (g *Gateway) Reload() {
 		g.log.Error().Err(err).Msg("the old certificates stay")
 	}
 }
+
+// lookupQueue is how many lookups may wait for each one that is under way, so
+// that a burst is no reason to refuse requests.
+const lookupQueue = 2
 
 // tickInterval is how often the gateway looks at what time demands.
 const tickInterval = 100 * time.Millisecond
@@ -455,6 +459,18 @@ func (g *Gateway) openPeers() (n int) {
 // Pending is how many requests are under way: looked up, or sent and not
 // answered.
 func (g *Gateway) Pending() int { return int(g.looking.Load()) + g.pendingRequests() }
+
+// Backlog is for how long a connection has had more to read each time than was
+// read, the longest of all.
+func (g *Gateway) Backlog() (longest time.Duration) {
+	now := time.Now()
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	for c := range g.conns {
+		longest = max(longest, c.backlog.Since(now))
+	}
+	return longest
+}
 
 // pendingRequests is how many requests wait for an answer.
 func (g *Gateway) pendingRequests() (n int) {

@@ -57,6 +57,10 @@ func (c *conn) discover(t *turn) {
 		c.discovered(t, rec, err)
 		return
 	}
+	if c.g.crowded(t.asked.Priority) {
+		c.reply(t, &rx.Answer{Result: c.g.results.busy, Text: "too many lookups are under way"})
+		return
+	}
 	c.g.looking.Add(1)
 	select {
 	case c.g.lookups <- &lookup{c, append([]byte(nil), t.view.Raw...), q}:
@@ -64,6 +68,16 @@ func (c *conn) discover(t *turn) {
 		c.g.looking.Add(-1)
 		c.answer(t, &rx.Answer{Result: c.g.results.busy, Text: "too many lookups are under way"})
 	}
+}
+
+// crowded reports whether the queue of lookups is too full for a request of the
+// priority: from half full on the lowest priorities have no room, and the
+// fuller it is the higher they must be. What is left is for those that matter
+// most.
+func (g *Gateway) crowded(priority int) bool {
+	const lowest = 31
+	free := cap(g.lookups) - len(g.lookups)
+	return 2*free*lowest < priority*cap(g.lookups)
 }
 
 // lookupWorker makes lookups that wait for a database.

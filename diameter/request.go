@@ -10,8 +10,9 @@ import (
 	"bsfd/diameter/rx"
 )
 
-// request handles a request: it is answered here or goes to another peer.
-func (c *conn) request(t *turn, m []byte) {
+// request handles a request: it is answered here or goes to another peer. One
+// that was decided on is served.
+func (c *conn) request(t *turn, m []byte, decided bool) {
 	k, fault := c.classify(t, m)
 	if fault != nil {
 		c.g.metrics.malformed.WithLabelValues("request").Inc()
@@ -19,7 +20,7 @@ func (c *conn) request(t *turn, m []byte) {
 		return
 	}
 	c.g.metrics.received[k].Inc()
-	if !c.admit(t, k) {
+	if !decided && !c.admit(t, k) {
 		return
 	}
 	if k == kindAAR {
@@ -264,6 +265,7 @@ func (c *conn) take(t *turn, p *pending) addResult {
 	if r == added {
 		c.counters.requestsOut.Add(1)
 		t.touch(c)
+		t.passed++
 	}
 	return r
 }

@@ -51,7 +51,7 @@ type Controller struct {
 
 	mu       sync.Mutex
 	settings Settings
-	pending  [services]func() int
+	inputs   [services]Input
 	parts    [services]*serviceState
 	node     nodeState
 	routes   map[string]*routeMeter
@@ -71,7 +71,7 @@ func New(settings Settings, id Identity, source Source, log zerolog.Logger, reg 
 	for s := range Service(services) {
 		c.parts[s] = new(serviceState)
 		c.gates[s] = &Gate{controller: c, service: s, metrics: newGateMetrics(s, c.metrics)}
-		c.pending[s] = func() int { return 0 }
+		c.inputs[s] = nothing{}
 	}
 	return c, c.Reconfigure(settings)
 }
@@ -82,11 +82,26 @@ func (c *Controller) Gate(s Service) *Gate { return c.gates[s] }
 // Peers are the reports of peers about their load.
 func (c *Controller) Peers() *Peers { return c.peers }
 
-// Watch says how many requests of the service are under way.
-func (c *Controller) Watch(s Service, pending func() int) {
+// Input is where the requests of a service come in.
+type Input interface {
+	// Pending is how many requests are under way.
+	Pending() int
+	// Backlog is for how long a connection has had more to read each time than
+	// was read, the longest of all connections; 0 when all are read empty.
+	Backlog() time.Duration
+}
+
+// nothing is an input without requests.
+type nothing struct{}
+
+func (nothing) Pending() int           { return 0 }
+func (nothing) Backlog() time.Duration { return 0 }
+
+// Watch says where the requests of the service come in.
+func (c *Controller) Watch(s Service, in Input) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.pending[s] = pending
+	c.inputs[s] = in
 }
 
 // Reconfigure takes the settings over, whole or, when one is wrong, not at
@@ -173,7 +188,7 @@ func (c *Controller) step(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for s := range Service(services) {
-		c.parts[s].step(c, s, now, u, c.pending[s]())
+		c.parts[s].step(c, s, now, u, c.inputs[s])
 	}
 	c.node.step(c, now, u)
 	c.rates(now)
@@ -242,6 +257,7 @@ func (c *Controller) rulesFor(svc Service) *rules {
 		r.node, r.sheds = c.refusal(svc, "", "the node protects itself"), true
 		r.exclude = newExcluder(find(s.ExcludeProfiles, profile.Exclude, func(p *ExcludeProfile) string { return p.Name }))
 	}
+	r.pressed = r.sheds || part.adaptive.limit > 0
 	if svc == ManagementService && s.RateLimiting.Enabled {
 		c.limit(r)
 	}

@@ -20,13 +20,22 @@ type rig struct {
 	load     float64 // CPU in percent of the two cores
 	memory   float64
 	pendings [services]int
+	backlog  time.Duration
 	used     time.Duration
-	delay    time.Duration
 }
+
+// input is what comes in for one service.
+type input struct {
+	r *rig
+	s Service
+}
+
+func (i input) Pending() int           { return i.r.pendings[i.s] }
+func (i input) Backlog() time.Duration { return i.r.backlog }
 
 // Usage implements Source.
 func (r *rig) Usage() Usage {
-	return Usage{CPU: r.used, Cores: 2, Memory: r.memory, Delay: r.delay}
+	return Usage{CPU: r.used, Cores: 2, Memory: r.memory}
 }
 
 func newRig(t testing.TB, change func(*Settings)) *rig {
@@ -39,7 +48,7 @@ func newRig(t testing.TB, change func(*Settings)) *rig {
 		t.Fatal(err)
 	}
 	for i := range Service(services) {
-		r.Watch(i, func() int { return r.pendings[i] })
+		r.Watch(i, input{r, i})
 	}
 	r.tick(1)
 	return r

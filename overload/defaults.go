@@ -59,8 +59,8 @@ func Default() Settings {
 		}},
 		Shutdown: Shutdown{Enabled: true, State: OperationNormal, ResponseCode: 3004},
 		Adaptive: Adaptive{
-			Management: AdaptiveService{CPU: 95, Pending: 256, Delay: 2000, Interval: 100},
-			Diameter:   AdaptiveService{CPU: 95, Pending: 9000, Delay: 2000, Interval: 100},
+			Management: AdaptiveService{Pending: 256, Backlog: 50, Interval: 100},
+			Diameter:   AdaptiveService{Pending: 9000, Backlog: 50, Interval: 100},
 		},
 		LoadProfiles:    []LoadProfile{{Name: defaultProfile, CalcFrequency: 10, Interval: 300, ChangeFactor: 5}},
 		ExcludeProfiles: []ExcludeProfile{{Name: defaultProfile, DNNs: []string{}, PriorityUpto: 5, Procedures: []string{"session-delete"}}},

@@ -52,6 +52,8 @@ type rules struct {
 	// are to be counted; answers when priorities go into answers; profile
 	// when a message profile is active.
 	sheds, counts, profile bool
+	// pressed is set while the load makes it refuse requests, or has lately.
+	pressed bool
 }
 
 // Gate decides for one service. It is safe for concurrent use.
@@ -92,6 +94,7 @@ func (g *Gate) decide(rules *rules, r *admission.Request) (refusal *admission.Re
 		return nil, admission.Absent
 	}
 	p, answer := rules.priority.of(r)
+	r.Priority = p
 	if rules.profile {
 		g.metrics.evaluated(r, p, answer)
 	}
@@ -132,6 +135,9 @@ func (g *Gate) Deciding() bool {
 	rules := g.rules.Load()
 	return rules.sheds || rules.counts || rules.profile
 }
+
+// Pressed reports whether more comes than can be served.
+func (g *Gate) Pressed() bool { return g.rules.Load().pressed }
 
 // Failed notes an answer that is an error: a status of HTTP or a result code
 // of Diameter. Refusals are none.

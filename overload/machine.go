@@ -15,9 +15,7 @@ import (
 // Machine reads the usage from the system: from the control group of the
 // process where that has a limit (version 2, or 1), else of the process alone.
 type Machine struct {
-	root  fs.FS // of the file system
-	now   func() time.Time
-	delay delayMeter
+	root fs.FS // of the file system
 
 	cores      float64
 	cpuFile    string // of the control group, empty when that has no limit
@@ -32,7 +30,7 @@ type Machine struct {
 func NewMachine() *Machine { return newMachine(os.DirFS("/"), runtime.NumCPU()) }
 
 func newMachine(root fs.FS, processors int) *Machine {
-	m := &Machine{root: root, now: time.Now, cores: float64(processors)}
+	m := &Machine{root: root, cores: float64(processors)}
 	v2, v1 := m.groups()
 	m.findCPU(v2, v1)
 	m.findMemory(v2, v1)
@@ -76,6 +74,10 @@ func (m *Machine) findCPU(v2 string, v1 map[string]string) {
 		for i, dir := range places(mount, v1["cpu"]) {
 			if !m.limit(m.text(path.Join(dir, "cpu.cfs_quota_us")), m.text(path.Join(dir, "cpu.cfs_period_us"))) {
 				continue
+			}
+			if v1["cpuacct"] != v1["cpu"] {
+				// The limit is of a group whose usage nobody counts.
+				return
 			}
 			for _, usage := range []string{"cpuacct", "cpu,cpuacct"} {
 				file := path.Join(places(usage, v1["cpuacct"])[i], "cpuacct.usage")
@@ -149,7 +151,7 @@ func (m *Machine) keyed(name, key string) int64 {
 
 // Usage implements Source.
 func (m *Machine) Usage() Usage {
-	return Usage{CPU: m.cpu(), Cores: m.cores, Memory: m.memoryPercent(), Delay: m.delay.read(m.now())}
+	return Usage{CPU: m.cpu(), Cores: m.cores, Memory: m.memoryPercent()}
 }
 
 func (m *Machine) cpu() time.Duration {

@@ -53,7 +53,7 @@ var (
 	descMissing   = prometheus.NewDesc("active_overload_threshold_fetch_failed", "1 when overload levels are enabled and there is no active threshold profile.", nil, nil)
 	descOperation = prometheus.NewDesc("system_operational_state", "Operational state: 1 NORMAL, 2 PARTIAL_SHUTDOWN, 3 COMPLETE_SHUTDOWN.", nil, nil)
 	descShed      = prometheus.NewDesc("ocbsf_adaptive_reduction", "Part of the requests that adaptive shedding refuses, 0 to 1.", []string{"service"}, nil)
-	descAim       = prometheus.NewDesc("ocbsf_adaptive_stress", "Use of the scarcest resource; 1 is what adaptive shedding aims at.", []string{"service"}, nil)
+	descAim       = prometheus.NewDesc("ocbsf_adaptive_stress", "Use of a resource; 1 is what adaptive shedding aims at.", []string{"service", "type"}, nil)
 	descLoad      = prometheus.NewDesc("ocbsf_node_load", "Load of the node by its load profile, in percent.", nil, nil)
 	descReduction = prometheus.NewDesc("ocbsf_node_reduction_metric", "Reduction that consumers are asked for, in percent.", nil, nil)
 	descNode      = prometheus.NewDesc("ocbsf_node_overload_state", "State of the node: 0 normal, 1 overload, 2 self-protection.", nil, nil)
@@ -89,10 +89,12 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 			emit(descStress, p.stress[i], name, r)
 			emit(descOverload, float64(p.steps[i].level), name, r)
 		}
-		emit(descPending, float64(c.pending[s]()), name)
+		emit(descPending, float64(c.inputs[s].Pending()), name)
 		emit(descLevel, float64(p.overload), name)
 		emit(descShed, p.adaptive.reduction, name)
-		emit(descAim, p.adaptive.stress, name)
+		for i, r := range aimNames {
+			emit(descAim, p.adaptive.stress[i], name, r)
+		}
 	}
 	protection := map[Level]float64{Danger: 1, Congested: 2}[c.parts[ManagementService].protection.level]
 	emit(descProtect, protection)

@@ -62,7 +62,7 @@ func (n *nodeState) step(c *Controller, now time.Time, u Usage) {
 	load := max(cpu, u.Memory)
 	for svc := range Service(services) {
 		if full := s.thresholds(s.congestionOf(svc).ThresholdProfile)[1][Congested]; full > 0 {
-			load = max(load, 100*float64(c.pending[svc]())/float64(full))
+			load = max(load, 100*float64(c.inputs[svc].Pending())/float64(full))
 		}
 	}
 	n.set(c, now, int(min(load, 100)))

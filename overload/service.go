@@ -44,8 +44,8 @@ func (s *Settings) congestionOf(svc Service) *ServiceCongestion {
 }
 
 // step takes a sample of the service.
-func (p *serviceState) step(c *Controller, svc Service, now time.Time, u Usage, pending int) {
-	s := &c.settings
+func (p *serviceState) step(c *Controller, svc Service, now time.Time, u Usage, in Input) {
+	s, pending := &c.settings, in.Pending()
 	if cc := s.congestionOf(svc); due(&p.congestionAt, now, milliseconds(cc.StateCalculationInterval)) {
 		p.sampleCongestion(c, svc, now, u, pending)
 	}
@@ -57,7 +57,7 @@ func (p *serviceState) step(c *Controller, svc Service, now time.Time, u Usage, 
 		p.sampleOverload(c, svc, now, now.Sub(last), u, pending)
 	}
 	if p.counts(s, svc) {
-		p.adaptive.step(c.gates[svc], s.adaptiveOf(svc), &p.arrivals, now, u, pending)
+		p.adaptive.step(c.gates[svc], s.adaptiveOf(svc), &p.arrivals, now, u, pending, in.Backlog())
 	} else {
 		p.adaptive = adaptive{}
 	}

@@ -302,8 +302,8 @@ type AdaptiveService struct {
 	Enabled bool `json:"enabled" koanf:"enabled" usage:"shed just as much as is too much, lowest priority first"`
 	CPU     int  `json:"cpu" koanf:"cpu" range:"0..100" usage:"CPU in percent that is aimed at; 0 does not look at it"`
 	Pending int  `json:"pending" koanf:"pending" range:"0..2147483647" usage:"pending requests that are aimed at; 0 does not look at them"`
-	// Delay is in microseconds.
-	Delay int `json:"queueDelay" koanf:"queueDelay" range:"0..60000000" usage:"wait for a processor that is aimed at, in microseconds; 0 does not look at it"`
+	// Backlog is in milliseconds.
+	Backlog int `json:"backlog" koanf:"backlog" range:"0..60000" usage:"how long a connection may have more to read than is read, in milliseconds; 0 does not look at it"`
 	// Interval is in milliseconds.
 	Interval int `json:"interval" koanf:"interval" range:"50..60000" usage:"time between two adjustments, in milliseconds"`
 }

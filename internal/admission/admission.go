@@ -40,6 +40,9 @@ type Request struct {
 	// DNN is the data network name, as far as it is known without reading the
 	// content; empty otherwise.
 	DNN string
+	// Priority is what the decision found, 0 (highest) to 31; 0 when it did not
+	// look.
+	Priority int
 	// Peer is who sent it, nil when nothing is to be told to it.
 	Peer *Peer
 }
@@ -105,4 +108,43 @@ type Report struct {
 	Load int
 	// Overload is nil for no report.
 	Overload *Overload
+}
+
+// Backlog tells whether a connection is read as fast as it is written to. A
+// read that fills its buffer leaves something behind; one that does not has
+// read all there was. The zero Backlog is that of a connection that is read
+// empty. One goroutine notes reads; any may ask.
+type Backlog struct {
+	// since is when the first of the reads in a row filled its buffer, last
+	// when the last one did; nanoseconds since 1970, since is 0 for none.
+	since, last atomic.Int64
+}
+
+// pause is how long after a read that filled its buffer the next one must have
+// come back: when it waits, there is nothing to read.
+const pause = 200 * time.Millisecond
+
+// Read notes that n octets were read into a buffer of a size.
+func (b *Backlog) Read(n, size int) {
+	first := b.since.Load() == 0
+	if n < size {
+		if !first {
+			b.since.Store(0)
+		}
+		return
+	}
+	now := time.Now().UnixNano()
+	if first || now-b.last.Load() > int64(pause) {
+		b.since.Store(now)
+	}
+	b.last.Store(now)
+}
+
+// Since is for how long every read has filled its buffer.
+func (b *Backlog) Since(now time.Time) time.Duration {
+	at := b.since.Load()
+	if at == 0 || now.UnixNano()-b.last.Load() > int64(pause) {
+		return 0
+	}
+	return max(0, now.Sub(time.Unix(0, at)))
 }

@@ -245,7 +245,7 @@ func TestSettingsOfTheServiceBasedInterface(t *testing.T) {
 			}
 		},
 		"adaptive shedding": func(t *testing.T, p *process) {
-			p.set("PATCH", ocRoot+"adaptiveShedding", `{"management":{"enabled":true,"pending":1,"cpu":0,"queueDelay":0,"interval":50}}`)
+			p.set("PATCH", ocRoot+"adaptiveShedding", `{"management":{"enabled":true,"pending":1,"cpu":0,"backlog":0,"interval":50}}`)
 			release := p.hold(5)
 			p.becomes(c, 31, 503)
 			release()
@@ -325,7 +325,7 @@ func TestSettingsOfDiameter(t *testing.T) {
 		t.Error("the metric does not tell")
 	}
 	p.set("PATCH", ocRoot+"overloadLevelThreshold", `{"enabled":false}`)
-	p.set("PATCH", ocRoot+"adaptiveShedding", `{"diameter":{"enabled":true,"pending":1,"cpu":0,"queueDelay":0,"interval":50}}`)
+	p.set("PATCH", ocRoot+"adaptiveShedding", `{"diameter":{"enabled":true,"pending":1,"cpu":0,"backlog":0,"interval":50}}`)
 	becomes("adaptive shedding", "3004", initial())
 	p.set("PATCH", ocRoot+"adaptiveShedding", `{"diameter":{"enabled":false}}`)
 	becomes("and without", served, initial())

@@ -29,11 +29,16 @@ type options struct {
 	rounds    int
 	preload   int
 	engine    string
+	dsn       string
 	reference bool
 	half      bool
 	json      bool
 	soak      time.Duration
 	idle      int
+	overload  string // interfaces, empty for none
+	cores     float64
+	duration  time.Duration
+	svg       string
 	serve     [3]bool // bare, raw, go-diameter
 }
 
@@ -69,11 +74,16 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	f.IntVar(&o.inflight, "inflight", 64, "requests under way at once")
 	f.IntVar(&o.rounds, "rounds", defaultRounds, "turns in which target and reference alternate")
 	f.IntVar(&o.preload, "preload", 0, "bindings that are stored before bsfd starts (not with --sbi)")
-	f.StringVar(&o.engine, "engine", "embedded", "storage engine of its own bsfd: embedded or memory")
+	f.StringVar(&o.engine, "engine", "embedded", "storage engine of its own bsfd: embedded, memory or postgres")
+	f.StringVar(&o.dsn, "dsn", "", "database of the engine postgres, an empty one")
 	f.BoolVar(&o.reference, "reference", false, "measure references in the same run: a bare handler of the same HTTP stack; on Rx a proxy of go-diameter and a raw relay")
 	f.BoolVar(&o.half, "half", false, "measure latencies at half the top rate, too")
 	f.DurationVar(&o.soak, "soak", 0, "instead of all that, run Rx sessions for so long while nodes die and misbehave, and see what is left over")
 	f.IntVar(&o.idle, "idle-peers", 0, "instead of all that, connect so many Diameter peers that do nothing, and see what they cost")
+	f.StringVar(&o.overload, "overload", "", "instead of all that, offer 0.5 to 5 times the top rate with three priorities, without and with overload control: rx, sbi or rx,sbi")
+	f.Float64Var(&o.cores, "cores", 0, "with --overload: give bsfd only so many processors, through a control group (needs root); 0 for all")
+	f.DurationVar(&o.duration, "duration", 5*time.Second, "with --overload: how long each load is offered")
+	f.StringVar(&o.svg, "svg", "", "with --overload: write a plot to this file")
 	f.BoolVar(&o.json, "json", false, "print one JSON object a line")
 	for i, name := range []string{"serve-bare", "serve-raw", "serve-go-diameter"} {
 		f.BoolVar(&o.serve[i], name, false, "serve this reference and nothing else")
@@ -97,8 +107,14 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 		return nil, fmt.Errorf("%w: --conns, --inflight and --rounds must be positive", ErrUsage)
 	case o.sbi != "" && o.preload > 0:
 		return nil, fmt.Errorf("%w: --preload: not together with --sbi", ErrUsage)
-	case o.engine != "embedded" && o.engine != "memory":
-		return nil, fmt.Errorf("%w: --engine: must be embedded or memory", ErrUsage)
+	case o.overload != "" && o.overload != "rx" && o.overload != "sbi" && o.overload != "rx,sbi":
+		return nil, fmt.Errorf("%w: --overload: must be rx, sbi or rx,sbi", ErrUsage)
+	case o.cores < 0 || o.cores > 0 && o.cores < .2 || o.duration < 100*time.Millisecond || o.duration > time.Minute:
+		return nil, fmt.Errorf("%w: --cores must be 0 or 0.2 and more, --duration 100ms to 1m", ErrUsage)
+	case o.engine != "embedded" && o.engine != "memory" && o.engine != "postgres":
+		return nil, fmt.Errorf("%w: --engine: must be embedded, memory or postgres", ErrUsage)
+	case (o.engine == "postgres") != (o.dsn != ""):
+		return nil, fmt.Errorf("%w: --dsn: belongs to --engine postgres", ErrUsage)
 	}
 	if err := loopbackOnly("--rx", o.rx); err != nil {
 		return nil, err
@@ -128,6 +144,7 @@ type bench struct {
 	target   target
 	bare     target
 	children []*child
+	group    string // control group of the next child, empty for none
 	dirs     []string
 }
 
@@ -150,6 +167,8 @@ type Row struct {
 
 func (b *bench) run(ctx context.Context) error {
 	switch {
+	case b.o.overload != "":
+		return b.runOverload(ctx)
 	case b.o.soak > 0:
 		report, err := b.runSoak(ctx, b.o.soak)
 		if err != nil {
@@ -348,7 +367,7 @@ func (b *bench) start(ctx context.Context) error {
 		return err
 	}
 	began := time.Now()
-	c, root, err := spawn(ctx, bsfdReady, "serve", "--storage.engine", b.o.engine, "--storage.dataDir", dir,
+	c, root, err := spawn(ctx, new(own).ready, "serve", "--storage.engine", b.o.engine, "--storage.dataDir", dir, "--storage.postgres.dsn", b.o.dsn,
 		"--sbi.listen", "127.0.0.1:0", "--oam.listen", "127.0.0.1:0", "--diameter.enabled=false", "--log.level", "info")
 	if err != nil {
 		return err

@@ -30,11 +30,21 @@ type child struct {
 // spawn starts this program again and waits until ready finds the address in
 // what it prints.
 func spawn(ctx context.Context, ready func(line []byte) string, args ...string) (*child, string, error) {
+	return spawnIn(ctx, "", ready, args...)
+}
+
+// spawnIn is spawn in a control group.
+func spawnIn(ctx context.Context, group string, ready func(line []byte) string, args ...string) (*child, string, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, "", err
 	}
 	cmd := exec.CommandContext(ctx, self, args...)
+	if group != "" {
+		// The program looks at its limits when it starts, so it has to be in
+		// the group before.
+		cmd = exec.CommandContext(ctx, "/bin/sh", append([]string{"-c", `echo $$ > "$0/cgroup.procs" && exec "$@"`, group, self}, args...)...)
+	}
 	out, err := cmd.StderrPipe()
 	if err != nil {
 		return nil, "", err
@@ -67,11 +77,30 @@ func (c *child) stop() {
 	_ = c.cmd.Wait()
 }
 
-// bsfdReady finds the address of the service-based interface in the log.
-func bsfdReady(line []byte) string {
+// own is a bsfd that the bench started.
+type own struct {
+	rx       string // host:port, empty without a gateway
+	sbi, oam string // URLs
+	pid      int
+}
+
+// ready reads the log of a bsfd that starts: it notes the addresses, and
+// returns that of the service-based interface once it serves.
+func (o *own) ready(line []byte) string {
 	var l struct{ Component, Address, Message string }
-	if json.Unmarshal(line, &l) == nil && l.Component == "sbi" && l.Message == "listening" {
-		return l.Address
+	if json.Unmarshal(line, &l) != nil {
+		return ""
+	}
+	switch {
+	case l.Message == "ready":
+		return o.sbi
+	case l.Message != "listening":
+	case l.Component == "sbi":
+		o.sbi = l.Address
+	case l.Component == "diameter":
+		o.rx = strings.TrimPrefix(l.Address, "tcp://")
+	case l.Component == "oam":
+		o.oam = l.Address
 	}
 	return ""
 }

@@ -2,11 +2,9 @@ package lab
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -69,13 +67,6 @@ func (r *rxBench) startOwn(ctx context.Context) error {
 	return registerForRx(ctx, own.sbi)
 }
 
-// own is a bsfd that the bench started.
-type own struct {
-	rx       string // host:port
-	sbi, oam string // URLs
-	pid      int
-}
-
 // ownForRx starts a bsfd that lets the nodes of the bench in.
 func (b *bench) ownForRx(ctx context.Context, flags ...string) (o own, err error) {
 	dir, err := os.MkdirTemp("", "bsfd-bench-")
@@ -84,27 +75,16 @@ func (b *bench) ownForRx(ctx context.Context, flags ...string) (o own, err error
 	}
 	b.dirs = append(b.dirs, dir)
 	args := append([]string{
-		"serve", "--storage.engine", b.o.engine, "--storage.dataDir", dir, "--sbi.listen", "127.0.0.1:0",
+		"serve", "--storage.engine", b.o.engine, "--storage.dataDir", dir, "--storage.postgres.dsn", b.o.dsn, "--sbi.listen", "127.0.0.1:0",
 		"--oam.listen", "127.0.0.1:0", "--diameter.listen", "127.0.0.1:0", "--diameter.originHost", benchBSF,
 		"--diameter.originRealm", benchRealm, "--diameter.allowedRealms", benchRealm,
 	}, flags...)
-	c, root, err := spawn(ctx, func(line []byte) string {
-		var l struct{ Component, Address, Message string }
-		if json.Unmarshal(line, &l) == nil && l.Message == "listening" {
-			switch l.Component {
-			case "diameter":
-				o.rx = strings.TrimPrefix(l.Address, "tcp://")
-			case "oam":
-				o.oam = l.Address
-			}
-		}
-		return bsfdReady(line)
-	}, args...)
+	c, _, err := spawnIn(ctx, b.group, o.ready, args...)
 	if err != nil {
 		return o, err
 	}
 	b.children = append(b.children, c)
-	o.sbi, o.pid = root, c.pid()
+	o.pid = c.pid()
 	return o, nil
 }
 

@@ -78,8 +78,8 @@ func introduce(ctx context.Context, address, host string) (net.Conn, error) {
 	return c, nil
 }
 
-// template is a request of the operation.
-func template(op string) []byte {
+// template is a request of the operation, an AAR with more AVPs.
+func template(op string, more ...[]byte) []byte {
 	s := &rxnode.Session{ID: benchAF + ";1857562503;0000000000", Host: benchAF, Realm: benchRealm, DestRealm: benchRealm, DestHost: benchPCF}
 	if rxOps[op].byPCF {
 		s.Host, s.DestHost = benchPCF, benchAF
@@ -97,11 +97,11 @@ func template(op string) []byte {
 	media := rx.Encode(518, rx.AVPMandatory, rx.Vendor3GPP, []byte{0, 0, 0, 1})
 	media = append(media, rx.Encode(520, rx.AVPMandatory, rx.Vendor3GPP, []byte{0, 0, 0, 0})...)
 	media = append(append(media, flow(1)...), flow(2)...)
-	return s.AAR(netip.MustParseAddr("10.0.0.0"),
+	return s.AAR(netip.MustParseAddr("10.0.0.0"), append(more,
 		rx.Encode(504, rx.AVPMandatory, rx.Vendor3GPP, []byte("urn:urn-7:3gpp-service.ims.icsi.mmtel")),
 		rx.Encode(517, rx.AVPMandatory, rx.Vendor3GPP, media),
 		rx.Encode(rx.SpecificAction, rx.AVPMandatory, rx.Vendor3GPP, []byte{0, 0, 0, 2}),
-		rx.Encode(rx.RxRequestType, 0, rx.Vendor3GPP, []byte{0, 0, 0, 0}))
+		rx.Encode(rx.RxRequestType, 0, rx.Vendor3GPP, []byte{0, 0, 0, 0}))...)
 }
 
 // numbered is a request of which each one gets a number, in its identifiers,

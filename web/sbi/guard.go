@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -63,6 +64,16 @@ func (g *guard) count() int {
 	return len(g.conns)
 }
 
+// backlog is the longest backlog of a connection.
+func (g *guard) backlog(now time.Time) (longest time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for c := range g.conns {
+		longest = max(longest, c.backlog.Since(now))
+	}
+	return longest
+}
+
 // run sweeps until ctx ends.
 func (g *guard) run(ctx context.Context) {
 	t := time.NewTicker(guardTick)
@@ -102,6 +113,9 @@ type guardedConn struct {
 	last     atomic.Int64 // tick at which a handler last began or returned
 	once     sync.Once
 	peer     admission.Peer
+	backlog  admission.Backlog
+	// buf is what is read into, ahead what of it was not asked for yet.
+	buf, ahead []byte
 }
 
 // probe is one request of a connection that the guard watches. Its context
@@ -109,6 +123,36 @@ type guardedConn struct {
 type probe struct {
 	ctx   context.Context
 	since int64
+}
+
+// readAhead is how much is read at once. The HTTP/2 implementation reads the
+// header and the payload of each frame on their own.
+const readAhead = 4 << 10
+
+// Read implements net.Conn. Only one goroutine reads at a time.
+func (c *guardedConn) Read(b []byte) (int, error) {
+	if len(c.ahead) > 0 {
+		n := copy(b, c.ahead)
+		c.ahead = c.ahead[n:]
+		return n, nil
+	}
+	// Requests that have come go before those that come next: whoever waits
+	// for a processor has it first. Without this, more and more handlers would
+	// wait while everything is read that is offered.
+	runtime.Gosched()
+	if len(b) >= readAhead {
+		n, err := c.Conn.Read(b)
+		c.backlog.Read(n, len(b))
+		return n, err
+	}
+	if c.buf == nil {
+		c.buf = make([]byte, readAhead)
+	}
+	got, err := c.Conn.Read(c.buf)
+	c.backlog.Read(got, len(c.buf))
+	n := copy(b, c.buf[:got])
+	c.ahead = c.buf[n:got]
+	return n, err
 }
 
 // Write implements net.Conn.

@@ -114,6 +114,8 @@ type Server struct {
 	guards   []*guard
 	draining atomic.Bool
 	inFlight atomic.Int64
+	// abandoned counts requests whose consumer gave up before they were begun.
+	abandoned prometheus.Counter
 }
 
 // NewServer checks the configuration and reads the certificates; it does not
@@ -150,13 +152,17 @@ func NewServer(cfg ServerConfig, handler http.Handler, errs *Errors, log zerolog
 		h.TLSConfig = certs.serverConfig()
 	}
 	s.engine = h
+	s.abandoned = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "ocbsf_ingress_abandoned_total", Help: "Requests whose consumer gave up before they were begun.",
+	})
 	reg.MustRegister(
+		s.abandoned,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "ocbsf_http_connections", Help: "Open connections on the service-based interface.",
 		}, func() float64 { return float64(s.connections()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "ocbsf_ingress_pending", Help: "Requests under way on the service-based interface.",
-		}, func() float64 { return float64(s.InFlight()) }),
+		}, func() float64 { return float64(s.Pending()) }),
 	)
 	return s, nil
 }
@@ -279,8 +285,18 @@ func (s *Server) Drain(ctx context.Context) error {
 	return s.engine.Shutdown(ctx)
 }
 
-// InFlight is how many requests are under way.
-func (s *Server) InFlight() int { return int(s.inFlight.Load()) }
+// Pending is how many requests are under way.
+func (s *Server) Pending() int { return int(s.inFlight.Load()) }
+
+// Backlog is for how long a connection has had more to read each time than was
+// read, the longest of all.
+func (s *Server) Backlog() (longest time.Duration) {
+	now := time.Now()
+	for _, g := range s.guards {
+		longest = max(longest, g.backlog(now))
+	}
+	return longest
+}
 
 func (s *Server) connections() (n int) {
 	for _, g := range s.guards {
@@ -299,6 +315,12 @@ func (s *Server) outer(next http.Handler) http.Handler {
 		if c, ok := r.Context().Value(connKey{}).(*guardedConn); ok {
 			c.begin(r.Context())
 			defer c.end()
+		}
+		if r.Context().Err() != nil {
+			// The consumer gave up before its request got a processor: work for
+			// nobody would only make others give up, too.
+			s.abandoned.Inc()
+			return
 		}
 		if s.draining.Load() {
 			s.errors.Write(w, r, Fail(ShuttingDown, "this instance is shutting down").

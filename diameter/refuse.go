@@ -1,0 +1,73 @@
+package diameter
+
+import (
+	"bsfd/diameter/rx"
+	"bsfd/internal/admission"
+)
+
+// hasty is what a turn keeps to refuse requests without reading them.
+type hasty struct {
+	glance rx.Glance
+	// of is the refusal for which answer was prepared, nil for none.
+	of     *admission.Refusal
+	answer rx.Refusal
+	plain  bool // answer can be used
+}
+
+// hasten decides on a request while more comes than can be served, and answers
+// it when it is refused: true. It looks only at what the decision needs. A
+// request that it cannot handle is decided on by the way that all take when
+// there is time; decided tells whether that is still to be done.
+func (c *conn) hasten(t *turn, h rx.Header, m []byte) (refused, decided bool) {
+	g, q := c.g, &t.hasty
+	k, known := kindOf(h.Command)
+	if h.Application != rx.ApplicationID || !known || g.cfg.Priority.Code != 0 || g.draining.Load() || !q.glance.Glance(h, m) || !q.glance.Plain {
+		return false, false
+	}
+	refusal := g.deps.Admitter.Admit(g.glimpse(t, k))
+	if refusal == nil {
+		return false, true
+	}
+	if q.of != refusal {
+		q.of = refusal
+		q.answer, q.plain = rx.NewRefusal(g.origin(), rx.Result{Code: refusal.Result, Vendor: refusal.Vendor}, refusal.Detail)
+	}
+	g.metrics.received[k].Inc()
+	if extra := c.reports(t, true, false, false); !q.plain || extra != nil {
+		if t.view.Scan(m) == nil {
+			c.reply(t, &rx.Answer{Result: rx.Result{Code: refusal.Result, Vendor: refusal.Vendor}, Text: refusal.Detail})
+		}
+		return true, true
+	}
+	t.scratch = q.glance.Refuse(t.scratch[:0], &q.answer)
+	c.counters.answersOut.Add(1)
+	g.metrics.own(rx.Result{Code: refusal.Result})
+	c.send(t, t.scratch)
+	return true, true
+}
+
+// glimpse is what a decision needs to know of the request at a glance.
+func (g *Gateway) glimpse(t *turn, k kind) *admission.Request {
+	v, q := &t.hasty.glance, &t.asked
+	*q = admission.Request{
+		Message: k.String(), Application: v.Application, SBIPriority: admission.Absent, OCPriority: admission.Absent,
+		RequestType: number(v.RxRequestType, admission.Absent), DRMP: number(v.DRMP, 15), Ends: k == kindSTR, Urgent: v.Urgent,
+	}
+	if k == kindAAR {
+		q.Begins = g.opens(v.RxRequestType, v.DestinationHost, v.SessionID)
+	}
+	if len(v.CalledStationID) > 0 {
+		q.DNN = t.intern(v.CalledStationID)
+	}
+	return q
+}
+
+// opens reports whether an AAR begins a session: it says so, or it says
+// nothing, names no PCF and its session is not known.
+func (g *Gateway) opens(requestType, host, session []byte) bool {
+	if requestType != nil || host != nil && !rx.EqualIdentity(host, g.cfg.OriginHost) {
+		return string(requestType) == "\x00\x00\x00\x00"
+	}
+	_, known := g.sessions.pcf(session)
+	return !known
+}
