@@ -67,3 +67,34 @@ func TestOverloadReportsParseInOTP(t *testing.T) {
 		t.Errorf("errors, or no report:\n%s", out)
 	}
 }
+
+// TestOTPUnderCongestion proves that a third-party AF whose requests have a
+// low priority gets 3004 while the node is congested, and that another one at
+// the same time, whose requests matter more, is served as ever.
+func TestOTPUnderCongestion(t *testing.T) {
+	t.Parallel()
+	_, pcf := otpPCF(t, "pcf.epc.example")
+	p, address := launchRx(t, "  allowedRealms: [ims.example, epc.example]\n  peers:\n"+peerLine("pcf.epc.example", pcf, ""))
+	p.atPCF("pcf.epc.example", 1, 301)
+	p.atPCF("pcf2.epc.example", 400, 401)
+	p.peerIs("pcf.epc.example", "Open")
+	node(t, address, "pcf2.epc.example", "epc.example", nil).Mute(true)
+	held := node(t, address, "af0.ims.example", "ims.example", nil)
+	for i := range 3 {
+		if _, err := held.Begin(rxSession(fmt.Sprint("held;", i)).AAR(ueAddr(400))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.set("PATCH", ocRoot+"congestionControl/thresholds/default_diameter", `{"states":[{"state":"CONGESTED","queue":1}]}`)
+	p.set("PATCH", ocRoot+"congestionControl/settings", `{"diameter":{"enabled":true,`+fast+`}}`)
+	if !eventually(10*time.Second, func() bool { return p.metric(`pod_congestion_state{service="diam-gateway"}`) == "4" }) {
+		t.Fatal("not congested")
+	}
+	af := func(host string, more ...string) *otp {
+		return startOTP(t, "af", host, "ims.example", append([]string{"--connect", address, "--dest-realm", "epc.example", "--ip", "10.0.0.1"}, more...)...)
+	}
+	refused := af("af1.ims.example", "--drmp", "12", "--count", "100", "--expect", "3004")
+	served := af("af2.ims.example", "--drmp", "2", "--count", "300", "--window", "8")
+	refused.want(0, "aar 3004: 100")
+	served.want(0, "aar 2001: 300", "str 2001: 300")
+}

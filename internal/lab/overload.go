@@ -24,9 +24,6 @@ const (
 	classes = iota
 )
 
-// String is the name of the class.
-func (c class) String() string { return [classes]string{"high", "medium", "low"}[c] }
-
 // classOf deals requests out: one of ten is of high priority, three are of
 // medium, six of low.
 func classOf(i int) class {

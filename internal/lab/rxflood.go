@@ -74,8 +74,9 @@ func (f *rxFlood) run(ctx context.Context, rate float64, inflight int, d time.Du
 	group.Go(r.read)
 	err := r.send(ctx, rate, inflight, d)
 	took := time.Since(r.start)
-	// What is under way has time to come back.
-	for wait := time.Now(); r.inflight.Load() > 0 && time.Since(wait) < 2*senderPatience; {
+	// What is under way has time to come back: an agent cuts off a peer that
+	// leaves its answers lying.
+	for wait := time.Now(); r.inflight.Load() > 0 && time.Since(wait) < longestRecovery; {
 		time.Sleep(time.Millisecond)
 	}
 	// Deadlines that have passed end both readers, which is expected.

@@ -20,8 +20,8 @@ type Admitter interface {
 // it answers is decided with each refusal.
 var congested = &Condition{Name: "congested", Status: 503, Cause: "NF_CONGESTION", Title: "Congestion", ErrorID: 125}
 
-// Refused is the problem of a refusal.
-func Refused(r *admission.Refusal) *Problem {
+// refused is the problem of a refusal.
+func refused(r *admission.Refusal) *Problem {
 	c := *congested
 	c.Status, c.Cause, c.Title = r.Status, r.Cause, r.Title
 	p := Fail(&c, r.Detail)
@@ -29,6 +29,15 @@ func Refused(r *admission.Refusal) *Problem {
 		return p.With("Retry-After", RetryAfter(r.RetryAfter))
 	}
 	return p
+}
+
+// Refuse answers a request that is refused, and notes it for its connection,
+// which is read the slower the more of its requests are.
+func (e *Errors) Refuse(w http.ResponseWriter, r *http.Request, refusal *admission.Refusal) (status int, cause string) {
+	if c, ok := r.Context().Value(connKey{}).(*guardedConn); ok {
+		c.refused.Add(1)
+	}
+	return e.Write(w, r, refused(refusal))
 }
 
 // PeerOf is who sent a request, for what it has been told: all requests of a

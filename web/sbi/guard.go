@@ -114,6 +114,7 @@ type guardedConn struct {
 	once     sync.Once
 	peer     admission.Peer
 	backlog  admission.Backlog
+	refused  atomic.Int64 // requests since the last read
 	// buf is what is read into, ahead what of it was not asked for yet.
 	buf, ahead []byte
 }
@@ -136,6 +137,10 @@ func (c *guardedConn) Read(b []byte) (int, error) {
 		c.ahead = c.ahead[n:]
 		return n, nil
 	}
+	if c.pay() {
+		// It is not read as fast as it could be, so it tells nothing.
+		c.backlog.Read(0, 1)
+	}
 	// Requests that have come go before those that come next: whoever waits
 	// for a processor has it first. Without this, more and more handlers would
 	// wait while everything is read that is offered.
@@ -153,6 +158,26 @@ func (c *guardedConn) Read(b []byte) (int, error) {
 	n := copy(b, c.buf[:got])
 	c.ahead = c.buf[n:got]
 	return n, err
+}
+
+// The price of a request that is refused is a pause before its connection is
+// read again. A refusal costs about half of what service does, so without a
+// price those who are refused take the processor from those who are not. With
+// it the excess waits where it comes from.
+const (
+	refusalPrice = 500 * time.Microsecond
+	highestPrice = 20 * time.Millisecond
+)
+
+// pay waits for what the refusals since the last read cost, and reports whether
+// there were any.
+func (c *guardedConn) pay() bool {
+	n := c.refused.Swap(0)
+	if n == 0 {
+		return false
+	}
+	time.Sleep(min(time.Duration(n)*refusalPrice, highestPrice))
+	return true
 }
 
 // Write implements net.Conn.
