@@ -21,7 +21,7 @@ func TestOverloadReportsParseInOTP(t *testing.T) {
 	if _, err := exec.LookPath("escript"); err != nil {
 		t.Skip("no Erlang here (apt-get install erlang-diameter erlang-dev): skipping")
 	}
-	p, address := launchRx(t, twoRealms)
+	p, address := launchRx(t, twoRealms+holding)
 	p.atPCF("pcf1.epc.example", 1, 2)
 	node(t, address, "pcf1.epc.example", "epc.example", succeed)
 	af := node(t, address, "af.ims.example", "ims.example", nil)
@@ -74,7 +74,7 @@ func TestOverloadReportsParseInOTP(t *testing.T) {
 func TestOTPUnderCongestion(t *testing.T) {
 	t.Parallel()
 	_, pcf := otpPCF(t, "pcf.epc.example")
-	p, address := launchRx(t, "  allowedRealms: [ims.example, epc.example]\n  peers:\n"+peerLine("pcf.epc.example", pcf, ""))
+	p, address := launchRx(t, "  allowedRealms: [ims.example, epc.example]\n"+holding+"  peers:\n"+peerLine("pcf.epc.example", pcf, ""))
 	p.atPCF("pcf.epc.example", 1, 301)
 	p.atPCF("pcf2.epc.example", 400, 401)
 	p.peerIs("pcf.epc.example", "Open")

@@ -110,7 +110,10 @@ func TestNotificationsSurviveACrash(t *testing.T) {
 			do(t, c, "POST", p.sbi+base+"/subscriptions", subscription(consumer.URL+"/cb", "c7", 1, pduUp, pduDown))
 			location := do(t, c, "POST", p.sbi+base+"/pcfBindings", binding(1)).header.Get("Location")
 			do(t, c, "DELETE", location, "")
-			if !eventually(10*time.Second, func() bool { return p.metric(`ocbsf_notification_total{result="failed"}`) != "" }) {
+			// Both are under way: then the order holds over the crash.
+			if !eventually(10*time.Second, func() bool {
+				return p.metric(`ocbsf_notification_total{result="failed"}`) != "" && p.count("ocbsf_notification_backlog") == 2
+			}) {
 				t.Fatal("no attempt")
 			}
 			p.kill()

@@ -88,6 +88,9 @@ func (p *process) becomes(c *http.Client, priority, status int) answer {
 	return a
 }
 
+// holding lets requests that nobody answers be under way for the whole test.
+const holding = "  timers: {response: 10m}\n"
+
 const fast = `"stateCalculationInterval":50,"stateChangeSampleCount":1`
 
 // TestSettingsOfTheServiceBasedInterface proves over the wire what the settings
@@ -263,7 +266,7 @@ func TestSettingsOfTheServiceBasedInterface(t *testing.T) {
 // gateway do.
 func TestSettingsOfDiameter(t *testing.T) {
 	t.Parallel()
-	p, address := launchRx(t, twoRealms)
+	p, address := launchRx(t, twoRealms+holding)
 	p.atPCF("pcf1.epc.example", 1, 3)
 	pcf := node(t, address, "pcf1.epc.example", "epc.example", nil)
 	pcf.Mute(true)

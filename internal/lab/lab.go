@@ -296,7 +296,11 @@ func (l *lab) register(ctx context.Context, pcf string, address netip.Addr) stri
 	status, location := l.send(ctx, http.MethodPost, l.at.SBI+apiPath+"/pcfBindings", body)
 	l.ladder.arrow(pcf, "bsf", "POST", fmt.Sprintf("pcfBindings: %s is at %s", address, pcf))
 	id := location[strings.LastIndexByte(location, '/')+1:]
-	l.ladder.arrow("bsf", pcf, status, "binding "+id)
+	note := "binding " + id
+	if id == "" {
+		note = "not registered"
+	}
+	l.ladder.arrow("bsf", pcf, status, note)
 	return id
 }
 

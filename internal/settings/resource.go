@@ -127,9 +127,8 @@ func Add(key string, element json.RawMessage) Change {
 	}
 }
 
-// Put returns a change that replaces an element of a list, or what change
-// makes of it.
-func Put(key, id string, change Change) Change {
+// within returns a change to the element of a list that has the name.
+func within(key, id string, change func(elements []json.RawMessage, at int) ([]json.RawMessage, error)) Change {
 	return func(old json.RawMessage) (json.RawMessage, error) {
 		elements, i, err := locate(old, key, id)
 		if err != nil {
@@ -138,28 +137,32 @@ func Put(key, id string, change Change) Change {
 		if i < 0 {
 			return nil, ErrNotFound
 		}
+		if elements, err = change(elements, i); err != nil {
+			return nil, err
+		}
+		return json.Marshal(elements)
+	}
+}
+
+// Put returns a change that replaces an element of a list with what change
+// makes of it.
+func Put(key, id string, change Change) Change {
+	return within(key, id, func(elements []json.RawMessage, i int) (_ []json.RawMessage, err error) {
 		if elements[i], err = change(elements[i]); err != nil {
 			return nil, err
 		}
 		if got := memberText(elements[i], key); got != id {
 			return nil, Fail(key, "must be %q, the name in the path", id)
 		}
-		return json.Marshal(elements)
-	}
+		return elements, nil
+	})
 }
 
 // Remove returns a change that removes an element from a list.
 func Remove(key, id string) Change {
-	return func(old json.RawMessage) (json.RawMessage, error) {
-		elements, i, err := locate(old, key, id)
-		if err != nil {
-			return nil, err
-		}
-		if i < 0 {
-			return nil, ErrNotFound
-		}
-		return json.Marshal(slices.Delete(elements, i, i+1))
-	}
+	return within(key, id, func(elements []json.RawMessage, i int) ([]json.RawMessage, error) {
+		return slices.Delete(elements, i, i+1), nil
+	})
 }
 
 // Replace returns a change to the value.
