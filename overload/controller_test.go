@@ -1,7 +1,13 @@
 package overload
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -10,10 +16,13 @@ import (
 	"github.com/rs/zerolog"
 
 	"bsfd/internal/admission"
+	"bsfd/internal/settings"
+	"bsfd/storage/memory"
+	"bsfd/web/oam"
 )
 
 // rig is a controller in virtual time: each step is one tick, with the load
-// that the test sets.
+// that the test sets. Settings reach it through the configuration API.
 type rig struct {
 	*Controller
 	now      time.Time
@@ -22,6 +31,7 @@ type rig struct {
 	pendings [services]int
 	backlog  time.Duration
 	used     time.Duration
+	url      string // of the configuration API
 }
 
 // input is what comes in for one service.
@@ -41,17 +51,36 @@ func (r *rig) Usage() Usage {
 func newRig(t testing.TB, change func(*Settings)) *rig {
 	t.Helper()
 	r := &rig{now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
-	s := Default()
-	change(&s)
 	var err error
-	if r.Controller, err = New(s, Identity{"54804518-4191-46b3-955c-ac631f953ed8", "bsf1"}, r, zerolog.Nop(), prometheus.NewRegistry()); err != nil {
+	if r.Controller, err = New(Default(), Identity{"54804518-4191-46b3-955c-ac631f953ed8", "bsf1"}, r, zerolog.Nop(), prometheus.NewRegistry()); err != nil {
 		t.Fatal(err)
 	}
 	for i := range Service(services) {
 		r.Watch(i, input{r, i})
 	}
+	r.operate(t)
+	r.change(t, change)
 	r.tick(1)
 	return r
+}
+
+// operate opens the configuration API of the controller.
+func (r *rig) operate(t testing.TB) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	store, err := settings.Open(ctx, "overload", memory.New(), Default(), r.Reconfigure, zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := oam.New(oam.Config{Listen: "127.0.0.1:0"}, oam.Version{}, oam.NewReadiness(), zerolog.Nop(), prometheus.NewRegistry())
+	if err := server.Listen(ctx); err != nil {
+		t.Fatal(err)
+	}
+	server.ShowSettings(store)
+	r.url = server.URL()
+	ended := make(chan error, 1)
+	go func() { ended <- server.Run(ctx) }()
+	t.Cleanup(func() { cancel(); <-ended })
 }
 
 // tick lets time pass.
@@ -66,16 +95,67 @@ func (r *rig) tick(n int) {
 // pass lets a duration pass.
 func (r *rig) pass(d time.Duration) { r.tick(int(d / tickInterval)) }
 
-// change changes the settings.
+// change changes the settings, through the configuration API: every resource
+// that differs is put there. One that refers to another may have to wait for
+// it.
 func (r *rig) change(t testing.TB, change func(*Settings)) {
 	t.Helper()
 	r.mu.Lock()
-	s := r.settings
+	old, err := json.Marshal(r.settings)
 	r.mu.Unlock()
-	change(&s)
-	if err := r.Reconfigure(s); err != nil {
+	var s Settings
+	if err = errors.Join(err, json.Unmarshal(old, &s)); err != nil {
 		t.Fatal(err)
 	}
+	before := reflect.ValueOf(s)
+	var next Settings
+	if err := json.Unmarshal(old, &next); err != nil {
+		t.Fatal(err)
+	}
+	change(&next)
+	after := reflect.ValueOf(next)
+	var last string
+	for range 3 {
+		last = ""
+		for i := range after.NumField() {
+			body, err := json.Marshal(after.Field(i).Interface())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if reflect.DeepEqual(before.Field(i).Interface(), after.Field(i).Interface()) {
+				continue
+			}
+			if problem := r.put(t, oam.ResourcePath(after.Type().Field(i).Tag.Get("path")), body); problem != "" {
+				last = problem
+			}
+		}
+		if last == "" {
+			return
+		}
+	}
+	t.Fatal(last)
+}
+
+// put puts a resource and returns what is wrong with it.
+func (r *rig) put(t testing.TB, path string, body []byte) string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, r.url+path, bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		return string(text)
+	}
+	return ""
 }
 
 // http is a request on the service-based interface.
@@ -282,6 +362,67 @@ func TestLevelsAreDerivedFromCapacity(t *testing.T) {
 	for i := range want {
 		if rows[i] != want[i] {
 			t.Errorf("%+v, not %+v", rows[i], want[i])
+		}
+	}
+}
+
+// TestLevelsOfACapacityShed proves that a profile which has a capacity and no
+// levels has those that are derived from it.
+func TestLevelsOfACapacityShed(t *testing.T) {
+	r := newRig(t, func(s *Settings) {
+		s.Levels.Enabled = true
+		s.LevelProfiles = []LevelProfile{{Name: defaultProfile, Capacity: Capacity{Pending: 1000}}}
+	})
+	for pending, want := range map[int]int{599: 0, 600: 1, 750: 2, 900: 3} {
+		r.pendings[DiameterService] = 0
+		r.pass(time.Second)
+		r.pendings[DiameterService] = pending
+		r.pass(time.Second)
+		if got := r.parts[DiameterService].overload; got != want {
+			t.Errorf("%d pending of 1000: L%d", pending, got)
+		}
+	}
+}
+
+// TestMemoryCounts proves that memory raises congestion states and overload
+// levels where a profile looks at it.
+func TestMemoryCounts(t *testing.T) {
+	r := newRig(t, func(s *Settings) {
+		s.Thresholds[0].States = []Threshold{{State: CongestionL1, Memory: 50}, {State: Congested, Memory: 70}}
+		s.Levels.Enabled = true
+		s.LevelProfiles[0].Levels = []LevelThreshold{{"L1", Resources{Memory: 60}, Resources{Memory: 55}}}
+	})
+	for _, x := range []struct {
+		memory float64
+		level  Level
+		loaded int
+	}{{40, Normal, 0}, {52, CongestionL1, 0}, {75, Congested, 1}, {56, CongestionL1, 1}, {40, Normal, 0}} {
+		r.memory = x.memory
+		r.pass(3 * time.Second)
+		if p := r.parts[ManagementService]; p.congestion.level != x.level || p.overload != x.loaded {
+			t.Errorf("%v %%: %s, L%d", x.memory, p.congestion.level, p.overload)
+		}
+	}
+}
+
+// TestSamplesAreConfigured proves that the interval and the count of samples
+// decide how soon a state changes.
+func TestSamplesAreConfigured(t *testing.T) {
+	for _, x := range []struct {
+		interval, count int
+		after           time.Duration
+	}{{50, 1, 50 * time.Millisecond}, {100, 3, 300 * time.Millisecond}, {1000, 2, 2 * time.Second}} {
+		r := newRig(t, func(s *Settings) {
+			s.Congestion.Diameter.StateCalculationInterval, s.Congestion.Diameter.StateChangeSampleCount = x.interval, x.count
+		})
+		r.pass(2 * time.Second)
+		r.pendings[DiameterService] = 1 << 20
+		began := r.now
+		for r.parts[DiameterService].congestion.level == Normal {
+			r.tick(1)
+		}
+		if took := r.now.Sub(began); took > x.after || took < x.after-time.Duration(x.interval)*time.Millisecond {
+			t.Errorf("%+v: after %s", x, took)
 		}
 	}
 }

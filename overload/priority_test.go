@@ -28,6 +28,7 @@ func TestPriorityOnTheServiceBasedInterface(t *testing.T) {
 		return m
 	}
 	const none = admission.Absent
+	r := newRig(t, func(*Settings) {})
 	for name, x := range map[string]struct {
 		rules        []MessageRule
 		message      string
@@ -55,15 +56,13 @@ func TestPriorityOnTheServiceBasedInterface(t *testing.T) {
 		"answer if not present":      {[]MessageRule{rule(MessageRule{Override: "Never", Assign: "IfNotPresent", Response: 6})}, "register", none, none, 20, 6},
 		"answer, the request has it": {[]MessageRule{rule(MessageRule{Override: "Never", Assign: "IfNotPresent", Response: 6})}, "register", none, 3, 3, none},
 	} {
-		s := Default()
-		s.MessageProfiles = []MessageProfile{{"p", "BSF_Management", x.rules}}
-		s.Management.MessagePriority.Profile = "p"
-		if err := s.Check(); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		r.change(t, func(s *Settings) {
+			s.MessageProfiles = []MessageProfile{{"p", "BSF_Management", x.rules}}
+			s.Management.MessagePriority.Profile = "p"
+		})
 		q := httpRequest(x.message, "POST", x.sbi)
 		q.OCPriority = x.oc
-		if got, answer := newSBIPriority(&s).of(q); got != x.want || answer != x.answer {
+		if got, answer := r.Gate(ManagementService).rules.Load().priority.of(q); got != x.want || answer != x.answer {
 			t.Errorf("%s: %d and %d in the answer", name, got, answer)
 		}
 	}
@@ -110,6 +109,7 @@ func TestPriorityOnDiameter(t *testing.T) {
 	update.Types = []string{"UPDATE_REQUEST"}
 	inSession := aar(none, none, none)
 	inSession.Begins = false
+	r := newRig(t, func(*Settings) {})
 	urgent := str(15)
 	urgent.Urgent = true
 	for name, x := range map[string]struct {
@@ -138,14 +138,13 @@ func TestPriorityOnDiameter(t *testing.T) {
 		"order of rules, other":      {[]RxRule{rule(9, 2, false, ""), rule(4, 1, false, "AAR", update)}, aar(0, none, none), 9},
 		"another application":        {[]RxRule{rule(9, 1, false, "")}, &admission.Request{Message: "other", Application: 4, DRMP: none, OCPriority: none, RequestType: none}, 20},
 	} {
-		s := Default()
-		if x.rules != nil {
-			s.RxPriorities = []RxPriorityProfile{{defaultProfile, x.rules}}
-		}
-		if err := s.Check(); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		if got, _ := newRxPriority(&s).of(x.r); got != x.want {
+		r.change(t, func(s *Settings) {
+			s.RxPriorities = Default().RxPriorities
+			if x.rules != nil {
+				s.RxPriorities = []RxPriorityProfile{{defaultProfile, x.rules}}
+			}
+		})
+		if got, _ := r.Gate(DiameterService).rules.Load().priority.of(x.r); got != x.want {
 			t.Errorf("%s: %d, not %d", name, got, x.want)
 		}
 	}

@@ -18,7 +18,7 @@ func TestBacklog(t *testing.T) {
 		}
 		for range 10 {
 			b.Read(100, 100)
-			time.Sleep(50 * time.Millisecond)
+			<-time.After(50 * time.Millisecond)
 		}
 		if since() != 500*time.Millisecond {
 			t.Errorf("%s of reads that filled the buffer", since())
@@ -28,12 +28,12 @@ func TestBacklog(t *testing.T) {
 			t.Error("a read that has read all the rest")
 		}
 		b.Read(100, 100)
-		time.Sleep(300 * time.Millisecond)
+		<-time.After(300 * time.Millisecond)
 		if since() != 0 {
 			t.Error("the reader waits, so there is nothing")
 		}
 		b.Read(100, 100)
-		time.Sleep(10 * time.Millisecond)
+		<-time.After(10 * time.Millisecond)
 		if since() != 10*time.Millisecond {
 			t.Errorf("%s after the wait", since())
 		}
