@@ -131,26 +131,52 @@ func (s *Store[T]) merged(body []byte) (v T, err error) {
 			s.log.Warn().Str("resource", path).Msg("a stored setting that this version does not have")
 			continue
 		}
-		// A member that another version has stored is no reason to lose the rest.
-		if f.Kind() == reflect.Slice {
-			f.SetZero()
+		full, err := over(f, raw)
+		if err != nil {
+			return v, err
 		}
-		if err := json.Unmarshal(raw, f.Addr().Interface()); err != nil {
+		// A member that another version has stored is no reason to lose the rest.
+		f.SetZero()
+		if err := json.Unmarshal(full, f.Addr().Interface()); err != nil {
 			return v, err
 		}
 	}
 	return v, nil
 }
 
-// set decodes a value into a field. A list takes nothing over from what was
-// there before.
+// over is a value with the members that it does not give from what a field
+// has. Lists are replaced whole.
+func over(f reflect.Value, raw json.RawMessage) (json.RawMessage, error) {
+	if f.Kind() == reflect.Slice {
+		return raw, nil
+	}
+	old, err := json.Marshal(f.Interface())
+	if err != nil {
+		return nil, err
+	}
+	var to, by any
+	if err := json.Unmarshal(old, &to); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(raw, &by); err != nil {
+		return nil, err
+	}
+	return json.Marshal(merge(to, by))
+}
+
+// set decodes a value into a field. What it does not give stays as the field
+// has it; a list takes nothing over. The new value shares no memory with the
+// old one, which others may be reading.
 func set(f reflect.Value, raw json.RawMessage) error {
-	fresh := reflect.New(f.Type())
 	if f.Kind() == reflect.Slice {
 		return setList(f, raw)
 	}
-	fresh.Elem().Set(f)
-	if err := decode(raw, fresh.Interface()); err != nil {
+	full, err := over(f, raw)
+	if err != nil {
+		return err
+	}
+	fresh := reflect.New(f.Type())
+	if err := decode(full, fresh.Interface()); err != nil {
 		return err
 	}
 	f.Set(fresh.Elem())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -23,6 +24,12 @@ type sample struct {
 type limit struct {
 	Rate int    `json:"rate" range:"1..100" usage:"a rate"`
 	Mode string `json:"mode" range:"|on|off" usage:"a mode"`
+	Tags []tag  `json:"tags" usage:"tags"`
+}
+
+type tag struct {
+	Text string `json:"text" usage:"a text"`
+	N    int    `json:"n" usage:"a number"`
 }
 
 type rule struct {
@@ -52,7 +59,7 @@ func (m *module) apply(s sample) error {
 func open(t *testing.T, docs Documents) (*Store[sample], *module) {
 	t.Helper()
 	m := new(module)
-	s, err := Open(t.Context(), "test", docs, sample{limit{10, ""}, []rule{{"a", 1}}}, m.apply, zerolog.Nop())
+	s, err := Open(t.Context(), "test", docs, sample{limit{10, "", nil}, []rule{{"a", 1}}}, m.apply, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,10 +77,10 @@ func TestChanges(t *testing.T) {
 		change Change
 		want   string // the new value, or the error
 	}{
-		{"x:limit", Replace(json.RawMessage(`{"rate":20}`)), `{"rate":20,"mode":""}`},
-		{"x:limit", Merge(json.RawMessage(`{"mode":"on"}`)), `{"rate":20,"mode":"on"}`},
-		{"x:limit", Replace(json.RawMessage(`{"mode":"off"}`)), `{"rate":10,"mode":"off"}`},
-		{"x:limit", Merge(json.RawMessage(`{"rate":null}`)), `{"rate":10,"mode":"off"}`},
+		{"x:limit", Replace(json.RawMessage(`{"rate":20}`)), `{"rate":20,"mode":"","tags":null}`},
+		{"x:limit", Merge(json.RawMessage(`{"mode":"on"}`)), `{"rate":20,"mode":"on","tags":null}`},
+		{"x:limit", Replace(json.RawMessage(`{"mode":"off"}`)), `{"rate":10,"mode":"off","tags":null}`},
+		{"x:limit", Merge(json.RawMessage(`{"rate":null}`)), `{"rate":10,"mode":"off","tags":null}`},
 		{"x:limit", Replace(json.RawMessage(`{"rate":101}`)), "limit.rate: must be 1 to 100"},
 		{"x:limit", Replace(json.RawMessage(`{"mode":"maybe"}`)), "limit.mode: must be empty, on or off"},
 		{"x:limit", Replace(json.RawMessage(`{"rate":13}`)), "limit.rate: 13 is not liked"},
@@ -106,7 +113,7 @@ func TestChanges(t *testing.T) {
 			t.Errorf("%s: %s, want %s", x.path, got, x.want)
 		}
 	}
-	if m.now.Limit != (limit{10, "off"}) || len(m.now.Rules) != 0 {
+	if !reflect.DeepEqual(m.now.Limit, limit{10, "off", nil}) || len(m.now.Rules) != 0 {
 		t.Errorf("the module has %+v", m.now)
 	}
 }
@@ -153,7 +160,7 @@ func TestChangesReachOtherInstances(t *testing.T) {
 	if err != nil || len(trail) != 41 {
 		t.Fatalf("%d entries, %v", len(trail), err)
 	}
-	if e := trail[0]; e.Who != operator || e.Resource != "x:limit" || string(e.Before) != `{"rate":10,"mode":""}` || string(e.After) != `{"rate":50,"mode":""}` || e.Time.IsZero() {
+	if e := trail[0]; e.Who != operator || e.Resource != "x:limit" || string(e.Before) != `{"rate":10,"mode":"","tags":null}` || string(e.After) != `{"rate":50,"mode":"","tags":null}` || e.Time.IsZero() {
 		t.Errorf("%+v", e)
 	}
 }
@@ -198,5 +205,29 @@ func TestNothingChangesWithoutStorage(t *testing.T) {
 	}
 	if trail, _ := s.Trail(t.Context()); m.now.Limit.Rate != 50 || len(trail) != 1 {
 		t.Errorf("%+v, %d entries", m.now, len(trail))
+	}
+}
+
+// TestValuesInUseAreNotTouched proves that a change shares no memory with what
+// the module uses, nor with the defaults, and that a list inside an object is
+// replaced whole.
+func TestValuesInUseAreNotTouched(t *testing.T) {
+	m := new(module)
+	defaults := sample{limit{10, "", []tag{{"a", 1}, {"b", 2}}}, nil}
+	s, err := Open(t.Context(), "test", memory.New(), defaults, m.apply, zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := m.now.Limit.Tags
+	for _, c := range []Change{Replace(json.RawMessage(`{"tags":[{"text":"c"}]}`)), Merge(json.RawMessage(`{"tags":[{"n":9}]}`))} {
+		if _, err := s.Change(t.Context(), operator, "x:limit", c); err != nil {
+			t.Fatal(err)
+		}
+		if want := []tag{{"a", 1}, {"b", 2}}; !reflect.DeepEqual(used, want) || !reflect.DeepEqual(defaults.Limit.Tags, want) {
+			t.Fatalf("in use %v, defaults %v", used, defaults.Limit.Tags)
+		}
+	}
+	if want := []tag{{"", 9}}; !reflect.DeepEqual(m.now.Limit.Tags, want) {
+		t.Errorf("%v, not %v", m.now.Limit.Tags, want)
 	}
 }
