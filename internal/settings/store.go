@@ -92,14 +92,15 @@ func (s *Store[T]) Run(ctx context.Context) error {
 	}
 }
 
-// refresh takes up what is in storage.
+// refresh takes up what is in storage. It reads under the lock: what was read
+// before a change must not take its place.
 func (s *Store[T]) refresh(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	docs, err := s.docs.FindDocuments(ctx, bsf.KindSetting, s.key())
 	if err != nil || len(docs) == 0 {
 		return err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	body := docs[0].Body
 	if bytes.Equal(body, s.changed) {
 		return nil

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -230,4 +232,31 @@ func TestValuesInUseAreNotTouched(t *testing.T) {
 	if want := []tag{{"", 9}}; !reflect.DeepEqual(m.now.Limit.Tags, want) {
 		t.Errorf("%v, not %v", m.now.Limit.Tags, want)
 	}
+}
+
+// TestRefreshDoesNotUndoChanges proves that looking for the changes of others
+// never takes back one of this instance.
+func TestRefreshDoesNotUndoChanges(t *testing.T) {
+	s, _ := open(t, memory.New())
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			if err := s.refresh(context.WithoutCancel(ctx)); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	for i := range 500 {
+		want := fmt.Sprintf(`{"rate":%d,"mode":"","tags":null}`, 20+i%50)
+		if _, err := s.Change(t.Context(), operator, "x:limit", Replace(json.RawMessage(want))); err != nil {
+			t.Fatal(err)
+		}
+		runtime.Gosched()
+		if got, _ := s.Get("x:limit"); string(got) != want {
+			t.Fatalf("%s, not %s", got, want)
+		}
+	}
+	cancel()
+	wg.Wait()
 }
