@@ -91,7 +91,8 @@ func above(use float64, limits *[levels]int) Level {
 
 // stepped is a level with an onset and an abatement for each value: it rises
 // as soon as an onset is reached, and falls when the use is below the
-// abatement of the level that it has.
+// abatement of the level that it has, or below its onset when it has no
+// abatement.
 type stepped struct{ level int }
 
 // note takes the use of a resource. onset and abatement are by level, from 1
@@ -100,7 +101,14 @@ func (s *stepped) note(use float64, onset, abatement []int) int {
 	for s.level < len(onset)-1 && reaches(use, onset[s.level+1:]) {
 		s.level++
 	}
-	for s.level > 0 && (onset[s.level] == 0 || use < float64(abatement[s.level])) {
+	for s.level > 0 {
+		end := abatement[s.level]
+		if end == 0 {
+			end = onset[s.level]
+		}
+		if onset[s.level] > 0 && use >= float64(end) {
+			break
+		}
 		s.level--
 	}
 	return s.level

@@ -79,6 +79,13 @@ func TestOverloadLevelHasOnsetAndAbatement(t *testing.T) {
 			t.Errorf("step %d: %v gives L%d, not L%d", i, x.use, got, x.want)
 		}
 	}
+	// Without an abatement it ends below its onset.
+	var bare stepped
+	for use, want := range []int{0, 0, 2, 2, 0} {
+		if got := bare.note([]float64{43, 10, 60, 49, 10}[use], []int{0, 44, 49}, []int{0, 0, 0}); got != want {
+			t.Errorf("step %d: L%d, not L%d", use, got, want)
+		}
+	}
 	// A resource that is not looked at has no level.
 	if got := new(stepped).note(1e9, []int{0, 0, 0, 0}, []int{0, 0, 0, 0}); got != 0 {
 		t.Errorf("L%d without an onset", got)

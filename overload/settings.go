@@ -195,20 +195,21 @@ type Capacity struct {
 	TPS     int `json:"maxTps" koanf:"maxTps" range:"0..2147483647" usage:"requests a second (T)"`
 }
 
-// LevelThreshold is where a level begins and ends.
+// LevelThreshold is where a level begins and ends: below its onset for a
+// resource that has no abatement.
 type LevelThreshold struct {
 	Level     string    `json:"level" koanf:"level" range:"L1|L2|L3" usage:"overload level"`
 	Onset     Resources `json:"onset" koanf:"onset"`
 	Abatement Resources `json:"abatement" koanf:"abatement"`
 }
 
-// Resources are values of the resources that overload levels look at; 0 does
-// not look at one.
+// Resources are values of the resources that overload levels look at; 0 in an
+// onset does not look at one, 0 in an abatement stands for the onset.
 type Resources struct {
-	CPU      int `json:"cpu" koanf:"cpu" range:"0..100" usage:"CPU in percent; 0 for none"`
-	Pending  int `json:"pendingMessageCount" koanf:"pendingMessageCount" range:"0..2147483647" usage:"pending requests; 0 for none"`
-	Failures int `json:"failureCount" koanf:"failureCount" range:"0..2147483647" usage:"failures a second; 0 for none"`
-	Memory   int `json:"memory" koanf:"memory" range:"0..100" usage:"memory in percent; 0 for none"`
+	CPU      int `json:"cpu" koanf:"cpu" range:"0..100" usage:"CPU in percent; 0 for none, in an abatement for the onset"`
+	Pending  int `json:"pendingMessageCount" koanf:"pendingMessageCount" range:"0..2147483647" usage:"pending requests; 0 for none, in an abatement for the onset"`
+	Failures int `json:"failureCount" koanf:"failureCount" range:"0..2147483647" usage:"failures a second; 0 for none, in an abatement for the onset"`
+	Memory   int `json:"memory" koanf:"memory" range:"0..100" usage:"memory in percent; 0 for none, in an abatement for the onset"`
 }
 
 // PolicyMapping gives the service its discard policy.
