@@ -136,7 +136,9 @@ type DocumentStore interface {
 // in the queue until Finish; one that was claimed and not finished when the
 // process ended, or within the lease, is handed out again.
 type EventQueue interface {
-	// Claim returns up to limit events that nobody works on, oldest first.
+	// Claim returns up to limit events that nobody works on, oldest first. While
+	// another process works on an event of a subscriber, the later ones of that
+	// subscriber wait.
 	Claim(ctx context.Context, limit int) ([]*Event, error)
 	// Finish removes an event.
 	Finish(ctx context.Context, id ID) error

@@ -110,10 +110,8 @@ func TestNotificationsSurviveACrash(t *testing.T) {
 			do(t, c, "POST", p.sbi+base+"/subscriptions", subscription(consumer.URL+"/cb", "c7", 1, pduUp, pduDown))
 			location := do(t, c, "POST", p.sbi+base+"/pcfBindings", binding(1)).header.Get("Location")
 			do(t, c, "DELETE", location, "")
-			// Both are under way: then the order holds over the crash.
-			if !eventually(10*time.Second, func() bool {
-				return p.metric(`ocbsf_notification_total{result="failed"}`) != "" && p.count("ocbsf_notification_backlog") == 2
-			}) {
+			// The second event may be claimed by then, or not.
+			if !eventually(10*time.Second, func() bool { return p.metric(`ocbsf_notification_total{result="failed"}`) != "" }) {
 				t.Fatal("no attempt")
 			}
 			p.kill()

@@ -285,8 +285,8 @@ func queueEvent(ctx context.Context, tx pgx.Tx, e *bsf.Event) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	tag, err := tx.Exec(ctx, `INSERT INTO event (id, claimed_until, body)
-		SELECT $1, to_timestamp(0), $2 WHERE EXISTS (SELECT 1 FROM document WHERE kind = $3 AND key1 = $4)`,
-		[16]byte(e.ID), string(body), int16(bsf.KindSubscription), bsf.SubscriptionKey(e.Supi))
+	tag, err := tx.Exec(ctx, `INSERT INTO event (id, claimed_until, supi, body)
+		SELECT $1, to_timestamp(0), $2, $3 WHERE EXISTS (SELECT 1 FROM document WHERE kind = $4 AND key1 = $5)`,
+		[16]byte(e.ID), string(e.Supi), string(body), int16(bsf.KindSubscription), bsf.SubscriptionKey(e.Supi))
 	return tag.RowsAffected() > 0, err
 }

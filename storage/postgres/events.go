@@ -18,44 +18,66 @@ import (
 type claims struct {
 	mu   sync.Mutex
 	held map[bsf.ID]struct{}
+	// owner is the name of the process in claims. Events that were claimed
+	// under another name and are not held are those of another process.
+	owner bsf.ID
 }
+
+func newClaims() claims { return claims{held: make(map[bsf.ID]struct{}), owner: bsf.NewID()} }
 
 const (
 	claimLease = 15 * time.Second
 	claimRenew = 5 * time.Second
 )
 
+// claimEvents leaves out events of a subscriber while another process works on
+// an older one: only who has all of them can deliver them in order.
+const claimEvents = `UPDATE event SET claimed_until = now() + $2 * interval '1 second', claimed_by = $3
+	WHERE id IN (SELECT id FROM event e WHERE claimed_until < now() AND NOT EXISTS (
+			SELECT 1 FROM event older WHERE older.supi = e.supi AND older.supi <> '' AND older.id < e.id
+				AND older.claimed_until >= now() AND older.claimed_by IS DISTINCT FROM $3)
+		ORDER BY id LIMIT $1)
+	RETURNING body`
+
 // Claim implements bsf.EventQueue.
 func (s *Store) Claim(ctx context.Context, limit int) ([]*bsf.Event, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
-	rows, err := s.pool.Query(ctx, `UPDATE event SET claimed_until = now() + $2 * interval '1 second'
-		WHERE claimed_until < now() AND id IN (SELECT id FROM event WHERE claimed_until < now() ORDER BY id LIMIT $1)
-		RETURNING body`, limit, claimLease.Seconds())
-	if err != nil {
-		return nil, s.failure(err)
-	}
-	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*bsf.Event, error) {
-		var body []byte
-		if err := row.Scan(&body); err != nil {
-			return nil, err
-		}
-		e := new(bsf.Event)
-		if err := json.Unmarshal(body, e); err != nil {
-			return nil, fmt.Errorf("stored event: %w", err)
-		}
-		return e, nil
+	owner, _ := s.claims.ids()
+	var found []*bsf.Event
+	var b pgx.Batch
+	// The next statement must see what others have claimed before.
+	b.Queue("SELECT n FROM guard WHERE key = 'claim' FOR UPDATE")
+	b.Queue(claimEvents, limit, claimLease.Seconds(), owner).Query(func(rows pgx.Rows) (err error) {
+		found, err = pgx.CollectRows(rows, scanEvent)
+		return err
 	})
+	err := s.pool.SendBatch(ctx, &b).Close()
+	s.claims.mu.Lock()
+	defer s.claims.mu.Unlock()
 	if err != nil {
+		// Events may be claimed of which nobody here knows. Under another name
+		// they are those of another process, whose claim ends.
+		s.claims.owner = bsf.NewID()
 		return nil, s.failure(err)
 	}
 	slices.SortFunc(found, func(a, b *bsf.Event) int { return slices.Compare(a.ID[:], b.ID[:]) })
-	s.claims.mu.Lock()
-	defer s.claims.mu.Unlock()
 	for _, e := range found {
 		s.claims.held[e.ID] = struct{}{}
 	}
 	return found, nil
+}
+
+func scanEvent(row pgx.CollectableRow) (*bsf.Event, error) {
+	var body []byte
+	if err := row.Scan(&body); err != nil {
+		return nil, err
+	}
+	e := new(bsf.Event)
+	if err := json.Unmarshal(body, e); err != nil {
+		return nil, fmt.Errorf("stored event: %w", err)
+	}
+	return e, nil
 }
 
 // Finish implements bsf.EventQueue.
@@ -81,21 +103,42 @@ func (s *Store) renewClaims(ctx context.Context) {
 			return
 		case <-t.C:
 		}
-		s.claims.mu.Lock()
-		ids := make([][16]byte, 0, len(s.claims.held))
-		for id := range s.claims.held {
-			ids = append(ids, id)
-		}
-		s.claims.mu.Unlock()
-		if len(ids) == 0 {
-			continue
-		}
-		renew, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
-		_, err := s.pool.Exec(renew, "UPDATE event SET claimed_until = now() + $2 * interval '1 second' WHERE id = ANY($1)",
-			ids, claimLease.Seconds())
-		cancel()
-		if err != nil && ctx.Err() == nil {
+		if err := s.renew(ctx); err != nil && ctx.Err() == nil {
 			s.log.Warn().Err(err).Msg("claims of events not renewed")
 		}
 	}
+}
+
+// ids are the events that this process works on.
+func (c *claims) ids() (owner [16]byte, ids [][16]byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id := range c.held {
+		ids = append(ids, id)
+	}
+	return c.owner, ids
+}
+
+func (s *Store) renew(ctx context.Context) error {
+	owner, ids := s.claims.ids()
+	if len(ids) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+	defer cancel()
+	_, err := s.pool.Exec(ctx, "UPDATE event SET claimed_until = now() + $2 * interval '1 second', claimed_by = $3 WHERE id = ANY($1)",
+		ids, claimLease.Seconds(), owner)
+	return err
+}
+
+// releaseClaims lets other processes have the events at once.
+func (s *Store) releaseClaims(ctx context.Context) error {
+	owner, ids := s.claims.ids()
+	if len(ids) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+	defer cancel()
+	_, err := s.pool.Exec(ctx, "UPDATE event SET claimed_until = to_timestamp(0) WHERE id = ANY($1) AND claimed_by = $2", ids, owner)
+	return err
 }

@@ -83,7 +83,7 @@ func Open(ctx context.Context, cfg Config, log zerolog.Logger, reg prometheus.Re
 	}
 	s := &Store{
 		cfg: cfg, pool: pool, log: log.With().Str("component", "storage").Logger(),
-		claims: claims{held: make(map[bsf.ID]struct{})},
+		claims: newClaims(),
 		latency: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "ocbsf_db_latency", Help: "Time of a round trip to the database, in seconds.",
 			Buckets: prometheus.ExponentialBuckets(.0001, 2, 16),
@@ -139,10 +139,14 @@ func connect(ctx context.Context, cfg Config) (*pgxpool.Pool, error) {
 	return pool, nil
 }
 
-// Close finishes what waits and closes the connections.
+// Close finishes what waits, gives back the events that were not delivered and
+// closes the connections.
 func (s *Store) Close() error {
 	s.stop()
 	s.workers.Wait()
+	if err := s.releaseClaims(context.Background()); err != nil {
+		s.log.Warn().Err(err).Msg("other instances get the events that were not delivered when their claims end")
+	}
 	s.pool.Close()
 	return nil
 }

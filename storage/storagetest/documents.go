@@ -164,6 +164,8 @@ func testEvents(t *testing.T, e Engine) {
 		}
 	})
 
+	t.Run("those of a subscriber with one process", func(t *testing.T) { testClaims(t, e, subscribe) })
+
 	t.Run("with a document", func(t *testing.T) {
 		s := open(t, e)
 		subscribe(t, s, record(1))
@@ -182,6 +184,37 @@ func testEvents(t *testing.T, e Engine) {
 			t.Errorf("got %+v", got)
 		}
 	})
+}
+
+// testClaims proves that events of a subscriber are worked on by one process at
+// a time, and that a process that ends hands over what it has not finished.
+func testClaims(t *testing.T, e Engine, subscribe func(*testing.T, storage.Store, *bsf.Record)) {
+	if e.Join == nil {
+		t.Skip("this engine is not shared")
+	}
+	first, second := e.Open(t), e.Join(t)
+	defer second.Close()
+	for i := range 2 {
+		subscribe(t, first, record(i+1))
+	}
+	create(t, first, record(1), supersede)
+	if got := claim(t, first); len(got) != 1 {
+		t.Fatalf("got %+v", got)
+	}
+	create(t, second, record(1), supersede) // goes and comes again
+	create(t, second, record(2), supersede)
+	if got := claim(t, second); len(got) != 1 || got[0].Supi != record(2).Binding.Supi {
+		t.Fatalf("the other process got %+v", got)
+	}
+	got := claim(t, first)
+	assertEvents(t, got, []step{{true, 1}, {false, 2}})
+	if err := first.Finish(testContext(t), got[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	assertEvents(t, claim(t, second), []step{{false, 1}, {false, 2}})
 }
 
 func claim(t *testing.T, s storage.Store) []*bsf.Event {
