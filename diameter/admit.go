@@ -45,19 +45,38 @@ type Priority struct {
 
 // describe is what a decision needs to know of the request in the turn's view.
 func (g *Gateway) describe(t *turn, k kind) *admission.Request {
-	v, q := &t.view, &t.asked
-	*q = admission.Request{
-		Message: k.String(), Application: v.Application, SBIPriority: admission.Absent,
-		RequestType: number(v.RxRequestType.Data, admission.Absent), DRMP: number(v.DRMP.Data, 15), OCPriority: admission.Absent,
-		Begins: k == kindAAR && g.opens(v.RxRequestType.Data, v.DestinationHost.Data, v.SessionID.Data), Ends: k == kindSTR, Urgent: v.Urgent(),
-	}
-	if len(v.CalledStationID.Data) > 0 {
-		q.DNN = t.intern(v.CalledStationID.Data)
-	}
+	b := t.view.Brief()
+	q := g.brief(t, k, t.view.Application, &b)
 	if p := g.cfg.Priority; p.Code != 0 {
-		q.OCPriority = number(v.Find(rx.Code(p.Code), p.Vendor), 31)
+		q.OCPriority = number(t.view.Find(rx.Code(p.Code), p.Vendor), 31)
 	}
 	return q
+}
+
+// brief is what a brief says of a request.
+func (g *Gateway) brief(t *turn, k kind, application uint32, b *rx.Brief) *admission.Request {
+	q := &t.asked
+	*q = admission.Request{
+		Message: k.String(), Application: application, SBIPriority: admission.Absent, OCPriority: admission.Absent,
+		RequestType: number(b.RxRequestType, admission.Absent), DRMP: number(b.DRMP, 15), Ends: k == kindSTR, Urgent: b.Urgent,
+	}
+	if k == kindAAR {
+		q.Begins = g.opens(b.RxRequestType, b.DestinationHost, b.SessionID)
+	}
+	if len(b.CalledStationID) > 0 {
+		q.DNN = t.intern(b.CalledStationID)
+	}
+	return q
+}
+
+// opens reports whether an AAR begins a session: it says so, or it says
+// nothing, names no PCF and its session is not known.
+func (g *Gateway) opens(requestType, host, session []byte) bool {
+	if requestType != nil || host != nil && !rx.EqualIdentity(host, g.cfg.OriginHost) {
+		return string(requestType) == "\x00\x00\x00\x00"
+	}
+	_, known := g.sessions.pcf(session)
+	return !known
 }
 
 // number is the value of an Unsigned32 or Enumerated up to a maximum, where

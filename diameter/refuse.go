@@ -24,7 +24,7 @@ func (c *conn) hasten(t *turn, h rx.Header, m []byte) (refused, decided bool) {
 	if h.Application != rx.ApplicationID || !known || g.cfg.Priority.Code != 0 || g.draining.Load() || !q.glance.Glance(h, m) || !q.glance.Plain {
 		return false, false
 	}
-	refusal := g.deps.Admitter.Admit(g.glimpse(t, k))
+	refusal := g.deps.Admitter.Admit(g.brief(t, k, h.Application, &q.glance.Brief))
 	if refusal == nil {
 		return false, true
 	}
@@ -44,30 +44,4 @@ func (c *conn) hasten(t *turn, h rx.Header, m []byte) (refused, decided bool) {
 	g.metrics.own(rx.Result{Code: refusal.Result})
 	c.send(t, t.scratch)
 	return true, true
-}
-
-// glimpse is what a decision needs to know of the request at a glance.
-func (g *Gateway) glimpse(t *turn, k kind) *admission.Request {
-	v, q := &t.hasty.glance, &t.asked
-	*q = admission.Request{
-		Message: k.String(), Application: v.Application, SBIPriority: admission.Absent, OCPriority: admission.Absent,
-		RequestType: number(v.RxRequestType, admission.Absent), DRMP: number(v.DRMP, 15), Ends: k == kindSTR, Urgent: v.Urgent,
-	}
-	if k == kindAAR {
-		q.Begins = g.opens(v.RxRequestType, v.DestinationHost, v.SessionID)
-	}
-	if len(v.CalledStationID) > 0 {
-		q.DNN = t.intern(v.CalledStationID)
-	}
-	return q
-}
-
-// opens reports whether an AAR begins a session: it says so, or it says
-// nothing, names no PCF and its session is not known.
-func (g *Gateway) opens(requestType, host, session []byte) bool {
-	if requestType != nil || host != nil && !rx.EqualIdentity(host, g.cfg.OriginHost) {
-		return string(requestType) == "\x00\x00\x00\x00"
-	}
-	_, known := g.sessions.pcf(session)
-	return !known
 }

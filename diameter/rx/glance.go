@@ -2,18 +2,28 @@ package rx
 
 import "encoding/binary"
 
-// Glance is what a decision on a request needs to know, and nothing else. It is
-// for requests that come when there is no time to read them.
+// Brief is what a decision on a request needs to know.
+type Brief struct {
+	// The values of AVPs, nil when they are not there.
+	SessionID, DRMP, RxRequestType, DestinationHost, CalledStationID []byte
+	// Urgent is set for emergency calls and priority services.
+	Urgent bool
+}
+
+// Brief is the brief of a request. What it refers to is the message.
+func (v *View) Brief() Brief {
+	return Brief{v.SessionID.Data, v.DRMP.Data, v.RxRequestType.Data, v.DestinationHost.Data, v.CalledStationID.Data, v.Urgent()}
+}
+
+// Glance is a brief of a request and nothing else. It is for requests that come
+// when there is no time to read them.
 type Glance struct {
 	Header
+	Brief
 	Raw []byte
 	// Plain is set when Session-Id is the first AVP (RFC 6733 §8.8), there is no
 	// Proxy-Info and no OC-Supported-Features: then Refuse answers it.
 	Plain bool
-	// The values of AVPs, nil when they are not there.
-	SessionID, DRMP, RxRequestType, DestinationHost, CalledStationID []byte
-	// Urgent is set as View.Urgent is.
-	Urgent bool
 }
 
 // Glance looks at a request; ok is false for one that is not well formed, as
