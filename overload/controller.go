@@ -51,6 +51,7 @@ type Controller struct {
 
 	mu       sync.Mutex
 	settings Settings
+	plans    [services]*plan
 	inputs   [services]Input
 	parts    [services]*serviceState
 	node     nodeState
@@ -116,6 +117,9 @@ func (c *Controller) Reconfigure(settings Settings) error {
 		c.log.Warn().Stringer("from", was).Stringer("to", settings.operation()).Msg("operational state changed")
 	}
 	c.settings = settings
+	for svc := range Service(services) {
+		c.plans[svc] = newPlan(&settings, svc)
+	}
 	for _, line := range settings.unsupported() {
 		c.log.Error().Msg(line)
 	}
@@ -241,13 +245,7 @@ func (c *Controller) apply() {
 // rulesFor makes the rules of a service.
 func (c *Controller) rulesFor(svc Service) *rules {
 	s, part := &c.settings, c.parts[svc]
-	r := &rules{counts: part.counts(s, svc)}
-	if svc == ManagementService {
-		p := newSBIPriority(s)
-		r.priority, r.profile = p, len(p.rules) > 0
-	} else {
-		r.priority = newRxPriority(s)
-	}
+	r := &rules{priority: c.plans[svc].priority, profile: c.plans[svc].profile, counts: part.counts(s, svc)}
 	for _, shed := range part.shedding(c, svc) {
 		r.merge(shed)
 	}

@@ -61,7 +61,7 @@ func (n *nodeState) step(c *Controller, now time.Time, u Usage) {
 	}
 	load := max(cpu, u.Memory)
 	for svc := range Service(services) {
-		if full := s.thresholds(s.congestionOf(svc).ThresholdProfile)[1][Congested]; full > 0 {
+		if full := c.plans[svc].limits[1][Congested]; full > 0 {
 			load = max(load, 100*float64(c.inputs[svc].Pending())/float64(full))
 		}
 	}

@@ -63,21 +63,9 @@ func (p *serviceState) step(c *Controller, svc Service, now time.Time, u Usage, 
 	}
 }
 
-// thresholds are the limits of a profile by resource and level.
-func (s *Settings) thresholds(name string) (limits [3][levels]int) {
-	profile := find(s.Thresholds, name, func(p *ThresholdProfile) string { return p.Name })
-	if profile == nil {
-		return limits
-	}
-	for _, t := range profile.States {
-		limits[0][t.State], limits[1][t.State], limits[2][t.State] = t.CPU, t.Pending, t.Memory
-	}
-	return limits
-}
-
 func (p *serviceState) sampleCongestion(c *Controller, svc Service, now time.Time, u Usage, pending int) {
 	cc := c.settings.congestionOf(svc)
-	limits := c.settings.thresholds(cc.ThresholdProfile)
+	limits := &c.plans[svc].limits
 	p.use = [3]float64{p.cpu.percent(now, u), float64(pending), u.Memory}
 	worst := Normal
 	for i, use := range p.use {
@@ -134,29 +122,19 @@ func (s *ProtectionState) level() Level {
 }
 
 func (p *serviceState) sampleOverload(c *Controller, svc Service, now time.Time, took time.Duration, u Usage, pending int) {
-	s := &c.settings
-	name := s.Levels.Management
-	if svc == DiameterService {
-		name = s.Levels.Diameter
-	}
 	failures := c.gates[svc].failures.Load()
 	rate := float64(failures-p.failures) / took.Seconds()
 	p.failures = failures
 	p.stress = [4]float64{p.overloadCPU.percent(now, u), float64(pending), rate, u.Memory}
-	profile := find(s.LevelProfiles, name, func(p *LevelProfile) string { return p.Name })
-	if !s.Levels.Enabled || profile == nil {
+	levels := c.plans[svc].steps
+	if levels == nil {
 		p.steps, p.overload = [4]stepped{}, 0
 		return
 	}
 	was := p.overload
 	p.overload = 0
-	rows := profile.derived()
-	for i := range p.steps {
-		onset, abatement := make([]int, len(rows)+1), make([]int, len(rows)+1)
-		for j := range rows {
-			onset[j+1], abatement[j+1] = rows[j].Onset.of(i), rows[j].Abatement.of(i)
-		}
-		p.overload = max(p.overload, p.steps[i].note(p.stress[i], onset, abatement))
+	for i, l := range levels {
+		p.overload = max(p.overload, p.steps[i].note(p.stress[i], l.onset, l.abatement))
 	}
 	if p.overload != was {
 		line := c.log.Warn()
@@ -166,9 +144,6 @@ func (p *serviceState) sampleOverload(c *Controller, svc Service, now time.Time,
 		line.Stringer("service", svc).Int("from", was).Int("to", p.overload).Floats64("use", p.stress[:]).Msg("overload level changed")
 	}
 }
-
-// of is the value of a resource, in the order of stressNames.
-func (r *Resources) of(i int) int { return [4]int{r.CPU, r.Pending, r.Failures, r.Memory}[i] }
 
 // counts reports whether the arrivals of the service are to be counted by
 // priority.
