@@ -254,7 +254,7 @@ func (p *server) startDiameter(ctx context.Context, group *errgroup.Group, regis
 	gate := p.overload.Gate(overload.DiameterService)
 	deps := diameter.Deps{
 		Bindings: registry, Remote: p.cfg.Storage.Engine == storage.Postgres, Admitter: gate, Reports: gate,
-		Settings: store, Log: p.log, Metrics: p.metrics,
+		Documents: store, Log: p.log, Metrics: p.metrics,
 	}
 	if p.rx, err = diameter.New(p.cfg.Diameter, deps); err != nil {
 		return fmt.Errorf("diameter.%w", err)

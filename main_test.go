@@ -18,7 +18,7 @@ var doors = map[string][]string{
 	"config":              {"bsf", "bsf/nbsf", "diameter", "internal/tgpp", "overload", "storage", "storage/embedded", "storage/postgres", "web/oam", "web/sbi"},
 	"bsf":                 {"internal/tgpp"},
 	"bsf/nbsf":            {"bsf", "internal/admission", "internal/tgpp", "web/sbi"},
-	"diameter":            {"bsf", "diameter/rx", "internal/admission", "internal/tgpp"},
+	"diameter":            {"bsf", "diameter/rx", "internal/admission", "internal/settings", "internal/tgpp"},
 	"diameter/rx":         {},
 	"storage":             {"bsf", "storage/embedded", "storage/memory", "storage/postgres"},
 	"storage/memory":      {"bsf", "internal/tgpp"},

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"bsfd/bsf"
+	"bsfd/diameter"
 	"bsfd/internal/settings"
 	"bsfd/overload"
 	"bsfd/web/oam"
@@ -168,20 +169,29 @@ func runtimeTable() string {
 ## Runtime settings
 
 Each table is a resource of the configuration API, which the operator's listener
-serves. A list has elements with names, each of them a resource below it. In the
-configuration file they are members of the section ` + "`overload`" + `, whose names stand
-above the tables; what the file says is the default of what the API changes.
+serves. A list has elements with names, each of them a resource below it. Where it is
+in the configuration file stands above the table; what the file says is the default of
+what the API changes.
 "Seed" is the section of the feature description that a setting follows.
 `)
-	path := ""
 	for _, r := range settings.Describe(overload.Default()) {
-		if r.Path != path {
-			path = r.Path
-			fmt.Fprintf(&b, "\n### %s\n\nIn the file: overload.%s. Seed: %s.\n\n|setting|default|range|meaning|\n|-|-|-|-|\n", oam.ResourcePath(path), r.Section, r.Seed)
-		}
-		fmt.Fprintf(&b, "|%s|%s|%s|%s|\n", r.Member, r.Default, rangeText(r.Range), r.Usage)
+		writeSetting(&b, r, "overload."+r.Section)
+	}
+	gateway := diameter.DefaultConfig()
+	for _, r := range settings.Describe(gateway.Settings()) {
+		writeSetting(&b, r, "diameter.repaving, with times such as 200ms")
 	}
 	return b.String()
+}
+
+// writeSetting writes a row of the table of a resource, with its head when it
+// is the first.
+func writeSetting(b *strings.Builder, r settings.Row, inFile string) {
+	head := "\n### " + oam.ResourcePath(r.Path) + "\n"
+	if !strings.Contains(b.String(), head) {
+		fmt.Fprintf(b, "%s\nIn the file: %s. Seed: %s.\n\n|setting|default|range|meaning|\n|-|-|-|-|\n", head, inFile, r.Seed)
+	}
+	fmt.Fprintf(b, "|%s|%s|%s|%s|\n", r.Member, r.Default, rangeText(r.Range), r.Usage)
 }
 
 func rangeText(s string) string {

@@ -18,6 +18,7 @@ import (
 
 	"bsfd/bsf"
 	"bsfd/diameter/rx"
+	"bsfd/internal/settings"
 )
 
 // Bindings is where PCFs are found. *bsf.Registry implements it.
@@ -37,10 +38,11 @@ type Deps struct {
 	Remote   bool
 	Admitter Admitter
 	Reports  Reports
-	// Settings keeps the triggers of repaving and their history.
-	Settings bsf.DocumentStore
-	Log      zerolog.Logger
-	Metrics  prometheus.Registerer
+	// Documents keeps the settings, and the triggers of repaving with their
+	// history.
+	Documents bsf.DocumentStore
+	Log       zerolog.Logger
+	Metrics   prometheus.Registerer
 }
 
 // Gateway is the Rx gateway.
@@ -60,6 +62,7 @@ type Gateway struct {
 	learned  *learned
 	pool     pendingPool
 	repaver  *repaver
+	settings *settings.Store[Settings]
 	stale    *staleReporter
 	lookups  chan *lookup
 
@@ -222,8 +225,11 @@ func (g *Gateway) forgetOne() {
 	}
 }
 
-// Listen binds the addresses.
+// Listen takes up the settings that are in storage, and binds the addresses.
 func (g *Gateway) Listen(ctx context.Context) error {
+	if err := g.openSettings(ctx); err != nil {
+		return fmt.Errorf("diameter settings: %w", err)
+	}
 	for _, x := range []struct {
 		key       string
 		addresses []string
@@ -303,6 +309,8 @@ func (g *Gateway) Run(ctx context.Context) error {
 	}
 	g.wg.Go(func() { g.stale.run(ctx) })
 	g.wg.Go(func() { g.repaver.run(ctx) })
+	// It returns nothing but nil, when ctx ends.
+	g.wg.Go(func() { _ = g.settings.Run(ctx) })
 	g.tick(ctx)
 	g.closeListeners()
 	g.wg.Wait()

@@ -96,7 +96,7 @@ func startWith(t testing.TB, bindings diameter.Bindings, change ...func(*diamete
 		t.Fatal(err)
 	}
 	gate := n.overload.Gate(overload.DiameterService)
-	deps := diameter.Deps{Bindings: n.registry, Admitter: gate, Reports: gate, Settings: n.store, Log: zerolog.Nop(), Metrics: n.metrics}
+	deps := diameter.Deps{Bindings: n.registry, Admitter: gate, Reports: gate, Documents: n.store, Log: zerolog.Nop(), Metrics: n.metrics}
 	if bindings != nil {
 		deps.Bindings, deps.Remote = bindings, true
 	}

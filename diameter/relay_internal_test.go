@@ -42,7 +42,7 @@ func newPath(t testing.TB, request []byte) *path {
 		t.Fatal(err)
 	}
 	gate := ctl.Gate(overload.DiameterService)
-	g, err := New(cfg, Deps{Settings: memory.New(), Admitter: gate, Reports: gate, Log: zerolog.Nop(), Metrics: prometheus.NewRegistry()})
+	g, err := New(cfg, Deps{Documents: memory.New(), Admitter: gate, Reports: gate, Log: zerolog.Nop(), Metrics: prometheus.NewRegistry()})
 	if err != nil {
 		t.Fatal(err)
 	}

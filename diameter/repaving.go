@@ -23,39 +23,9 @@ type Trigger struct {
 	RequestTimestamp time.Time `json:"requestTimestamp"`
 }
 
-// RepavingConfig is the part of the configuration that operators change while
-// the gateway runs. Times are in milliseconds.
-type RepavingConfig struct {
-	Enabled                      bool   `json:"enabled"`
-	MaxStaggerJitter             int64  `json:"maxStaggerJitter"`
-	ReinvocationDelayMin         int64  `json:"reinvocationDelayMin"`
-	ConnectionDisconnectInterval int64  `json:"connectionDisconnectInterval"`
-	DPRDelay                     int64  `json:"dprDelay"`
-	DPRDisconnectCause           uint32 `json:"dprDisconnectCause"`
-}
-
-// Check reports the first wrong setting with its key.
-func (c RepavingConfig) Check() error { return c.repaving().check() }
-
-func (c RepavingConfig) repaving() Repaving {
-	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
-	return Repaving{
-		Enabled: c.Enabled, MaxStaggerJitter: ms(c.MaxStaggerJitter), ReinvocationDelay: ms(c.ReinvocationDelayMin),
-		DisconnectInterval: ms(c.ConnectionDisconnectInterval), DPRDelay: ms(c.DPRDelay), DisconnectCause: c.DPRDisconnectCause,
-	}
-}
-
-func (r Repaving) config() RepavingConfig {
-	return RepavingConfig{
-		r.Enabled, r.MaxStaggerJitter.Milliseconds(), r.ReinvocationDelay.Milliseconds(),
-		r.DisconnectInterval.Milliseconds(), r.DPRDelay.Milliseconds(), r.DisconnectCause,
-	}
-}
-
-// Where triggers and the configuration are in storage.
+// Where triggers are in storage.
 const (
 	triggerKey = "diameterRepavingTrigger"
-	configKey  = "diameterRepavingConfig"
 	// keptTriggers is how many triggers of the past are kept.
 	keptTriggers = 100
 	// repavingPoll is how often storage is asked, so that a trigger reaches
@@ -91,7 +61,7 @@ func (g *Gateway) TriggerRepaving(ctx context.Context) (Trigger, error) {
 	if err != nil {
 		return t, err
 	}
-	past, err := g.deps.Settings.FindDocuments(ctx, bsf.KindHistory, triggerKey)
+	past, err := g.deps.Documents.FindDocuments(ctx, bsf.KindHistory, triggerKey)
 	if err != nil {
 		return t, err
 	}
@@ -100,13 +70,13 @@ func (g *Gateway) TriggerRepaving(ctx context.Context) (Trigger, error) {
 		drop = append(drop, past[i].ID)
 	}
 	d := &bsf.Document{Kind: bsf.KindHistory, ID: bsf.NewID(), Keys: []string{triggerKey}, Body: body}
-	_, _, err = g.deps.Settings.CreateDocument(ctx, d, drop, nil)
+	_, _, err = g.deps.Documents.CreateDocument(ctx, d, drop, nil)
 	return t, err
 }
 
 // RepavingHistory lists the triggers of the past, oldest first.
 func (g *Gateway) RepavingHistory(ctx context.Context) ([]Trigger, error) {
-	docs, err := g.deps.Settings.FindDocuments(ctx, bsf.KindHistory, triggerKey)
+	docs, err := g.deps.Documents.FindDocuments(ctx, bsf.KindHistory, triggerKey)
 	list := make([]Trigger, len(docs))
 	for i, d := range docs {
 		err = errors.Join(err, json.Unmarshal(d.Body, &list[i]))
@@ -116,35 +86,6 @@ func (g *Gateway) RepavingHistory(ctx context.Context) ([]Trigger, error) {
 
 // RepavingBusy reports whether a trigger is being carried out.
 func (g *Gateway) RepavingBusy() bool { return g.repaver.busy.Load() }
-
-// RepavingConfig is the configuration that counts now.
-func (g *Gateway) RepavingConfig() RepavingConfig { return g.repaver.config().config() }
-
-// SetRepavingConfig checks and stores the configuration; every instance on the
-// same storage takes it up.
-func (g *Gateway) SetRepavingConfig(ctx context.Context, c RepavingConfig) error {
-	if err := c.Check(); err != nil {
-		return err
-	}
-	body, err := json.Marshal(c)
-	if err != nil {
-		return err
-	}
-	old, err := g.deps.Settings.FindDocuments(ctx, bsf.KindSetting, configKey)
-	if err != nil {
-		return err
-	}
-	var drop []bsf.ID
-	for _, d := range old {
-		drop = append(drop, d.ID)
-	}
-	d := &bsf.Document{Kind: bsf.KindSetting, ID: bsf.NewID(), Keys: []string{configKey}, Body: body}
-	if _, _, err = g.deps.Settings.CreateDocument(ctx, d, drop, nil); err != nil {
-		return err
-	}
-	g.repaver.setConfig(c.repaving())
-	return nil
-}
 
 func (r *repaver) config() Repaving {
 	r.mu.Lock()
@@ -161,8 +102,7 @@ func (r *repaver) setConfig(c Repaving) {
 // run looks for triggers until ctx ends.
 func (r *repaver) run(ctx context.Context) {
 	for pause(ctx, repavingPoll) {
-		r.refresh(ctx)
-		docs, err := r.g.deps.Settings.FindDocuments(ctx, bsf.KindHistory, triggerKey)
+		docs, err := r.g.deps.Documents.FindDocuments(ctx, bsf.KindHistory, triggerKey)
 		if err != nil {
 			r.log.Debug().Err(err).Msg("triggers cannot be read")
 			continue
@@ -186,18 +126,6 @@ func (r *repaver) fresh(docs []bsf.Document) (list []Trigger) {
 	}
 	r.seen = seen
 	return list
-}
-
-// refresh takes up a configuration that another instance has stored.
-func (r *repaver) refresh(ctx context.Context) {
-	docs, err := r.g.deps.Settings.FindDocuments(ctx, bsf.KindSetting, configKey)
-	if err != nil || len(docs) == 0 {
-		return
-	}
-	var c RepavingConfig
-	if json.Unmarshal(docs[len(docs)-1].Body, &c) == nil && c.Check() == nil {
-		r.setConfig(c.repaving())
-	}
 }
 
 // carryOut disconnects the peers whose connections are older than the trigger.

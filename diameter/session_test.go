@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"bsfd/bsf"
 	"bsfd/diameter"
@@ -310,52 +309,5 @@ func TestOperationalStates(t *testing.T) {
 		wantResult(t, ask(t, af, s.AAR(ue, update)), x.update)
 		wantResult(t, ask(t, af, s.AAR(ue)), x.update) // in session by its Destination-Host
 		wantResult(t, ask(t, af, s.Other(rx.SessionTermination)), x.str)
-	}
-}
-
-// TestRepaving proves the controlled disconnection: peers that connected
-// before the trigger get a DPR with the cause, one after the other; triggers
-// are kept, and do nothing while the feature is off.
-func TestRepaving(t *testing.T) {
-	n := start(t, func(c *diameter.Config) {
-		c.Repaving.MaxStaggerJitter, c.Repaving.DisconnectInterval, c.Repaving.ReinvocationDelay = time.Millisecond, time.Millisecond, 0
-	})
-	a, b := n.join("a.ims.example", "ims.example", nil), n.join("b.ims.example", "ims.example", nil)
-	first, err := n.gateway.TriggerRepaving(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg := n.gateway.RepavingConfig()
-	cfg.Enabled, cfg.DPRDisconnectCause = true, 7
-	if n.gateway.SetRepavingConfig(t.Context(), cfg) == nil {
-		t.Error("a cause that does not exist was taken")
-	}
-	cfg.DPRDisconnectCause = 1
-	until(t, "the first trigger is seen", func() bool {
-		list, err := n.gateway.RepavingHistory(t.Context())
-		return err == nil && len(list) == 1 && list[0].InvocationID == first.InvocationID
-	})
-	select {
-	case <-a.Done():
-		t.Fatal("disconnected while repaving is off")
-	case <-time.After(1200 * time.Millisecond):
-	}
-	if err := n.gateway.SetRepavingConfig(t.Context(), cfg); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := n.gateway.TriggerRepaving(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	c := n.join("c.ims.example", "ims.example", nil)
-	<-a.Done()
-	<-b.Done()
-	until(t, "both are counted", func() bool { return n.metric("diam_repaving_disconnections_total") == 2 })
-	if got := n.state("c.ims.example").State; got != diameter.StateOpen {
-		t.Errorf("a connection after the trigger is %s", got)
-	}
-	_ = c
-	until(t, "the state tells why", func() bool { return n.state("a.ims.example").State == diameter.StateClosed })
-	if list, err := n.gateway.RepavingHistory(t.Context()); err != nil || len(list) != 2 {
-		t.Errorf("%v %v", list, err)
 	}
 }

@@ -179,6 +179,9 @@ func TestRxAndPostgres(t *testing.T) {
 	if a := do(t, http.DefaultClient, "PUT", first.oam+"/oc-bsf-configuration/v1/diameterRepaving/config", `{"dprDisconnectCause":9}`); a.status != http.StatusBadRequest {
 		t.Errorf("%d %s", a.status, a.body)
 	}
+	if a := do(t, http.DefaultClient, "GET", second.oam+"/oc-bsf-configuration/v1/auditTrail", ""); strings.Count(string(a.body), "oc:diameterRepaving/config") != 2 {
+		t.Errorf("audit trail: %s", a.body)
+	}
 	if a := do(t, http.DefaultClient, "POST", first.oam+"/oc-bsf-configuration/v1/diameterRepaving/triggerDisconnection", ""); a.status != http.StatusAccepted {
 		t.Fatalf("%d %s", a.status, a.body)
 	}

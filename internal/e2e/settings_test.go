@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"bsfd/diameter"
 	"bsfd/diameter/rx"
 	"bsfd/internal/pgtest"
 	"bsfd/internal/settings"
@@ -437,7 +438,8 @@ func TestEverySettingCanBeChanged(t *testing.T) {
 	t.Parallel()
 	p := launch(t, "--storage.engine", "memory")
 	exported := map[string]answer{}
-	for _, row := range settings.Describe(overload.Default()) {
+	gateway := diameter.DefaultConfig()
+	for _, row := range slices.Concat(settings.Describe(overload.Default()), settings.Describe(gateway.Settings())) {
 		path := oam.ResourcePath(row.Path)
 		if _, ok := exported[path]; !ok {
 			exported[path] = p.set("GET", path+"/export", "")

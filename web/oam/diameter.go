@@ -12,7 +12,11 @@ import (
 // configurationRoot begins the paths of the configuration API.
 const configurationRoot = "/oc-bsf-configuration/v1"
 
-// ShowDiameter shows the gateway to the operator; nil says that there is none.
+// repavingRoot begins the paths of repaving.
+const repavingRoot = configurationRoot + "/diameterRepaving"
+
+// ShowDiameter shows the gateway, with its settings, to the operator; nil says
+// that there is none.
 func (s *Server) ShowDiameter(g *diameter.Gateway) { s.diameter.Store(g) }
 
 // diameterRoutes are the pages of the Rx gateway: its peers, and repaving.
@@ -21,28 +25,22 @@ func (s *Server) diameterRoutes(mux chi.Router) {
 	mux.With(read).Get("/diameter/peers", s.withDiameter(func(g *diameter.Gateway, w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, http.StatusOK, g.Peers())
 	}))
-	mux.Route(configurationRoot+"/diameterRepaving", func(r chi.Router) {
-		r.With(read).Get("/config", s.withDiameter(func(g *diameter.Gateway, w http.ResponseWriter, _ *http.Request) {
-			writeJSON(w, http.StatusOK, g.RepavingConfig())
-		}))
-		r.With(write).Put("/config", s.withDiameter(putRepaving))
-		r.With(write).Post("/triggerDisconnection", s.withDiameter(func(g *diameter.Gateway, w http.ResponseWriter, r *http.Request) {
-			t, err := g.TriggerRepaving(r.Context())
-			if err != nil {
-				writeProblem(w, http.StatusServiceUnavailable, err.Error())
-				return
-			}
-			writeJSON(w, http.StatusAccepted, t)
-		}))
-		r.With(read).Get("/history", s.withDiameter(func(g *diameter.Gateway, w http.ResponseWriter, r *http.Request) {
-			list, err := g.RepavingHistory(r.Context())
-			if err != nil {
-				writeProblem(w, http.StatusServiceUnavailable, err.Error())
-				return
-			}
-			writeJSON(w, http.StatusOK, map[string]any{"isRepavingBusy": g.RepavingBusy(), "triggers": list})
-		}))
-	})
+	mux.With(write).Post(repavingRoot+"/triggerDisconnection", s.withDiameter(func(g *diameter.Gateway, w http.ResponseWriter, r *http.Request) {
+		t, err := g.TriggerRepaving(r.Context())
+		if err != nil {
+			writeProblem(w, http.StatusServiceUnavailable, err.Error())
+			return
+		}
+		writeJSON(w, http.StatusAccepted, t)
+	}))
+	mux.With(read).Get(repavingRoot+"/history", s.withDiameter(func(g *diameter.Gateway, w http.ResponseWriter, r *http.Request) {
+		list, err := g.RepavingHistory(r.Context())
+		if err != nil {
+			writeProblem(w, http.StatusServiceUnavailable, err.Error())
+			return
+		}
+		writeJSON(w, http.StatusOK, map[string]any{"isRepavingBusy": g.RepavingBusy(), "triggers": list})
+	}))
 }
 
 // withDiameter answers 503 while there is no gateway.
@@ -50,33 +48,15 @@ func (s *Server) withDiameter(h func(*diameter.Gateway, http.ResponseWriter, *ht
 	return func(w http.ResponseWriter, r *http.Request) {
 		g := s.diameter.Load()
 		if g == nil {
-			writeProblem(w, http.StatusServiceUnavailable, "the Rx gateway does not run (diameter.enabled)")
+			noGateway(w)
 			return
 		}
 		h(g, w, r)
 	}
 }
 
-// maxConfigBytes bounds the body of a configuration.
-const maxConfigBytes = 64 << 10
-
-func putRepaving(g *diameter.Gateway, w http.ResponseWriter, r *http.Request) {
-	c := g.RepavingConfig()
-	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxConfigBytes))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&c); err != nil {
-		writeProblem(w, http.StatusBadRequest, err.Error())
-		return
-	}
-	if err := c.Check(); err != nil {
-		writeProblem(w, http.StatusBadRequest, err.Error())
-		return
-	}
-	if err := g.SetRepavingConfig(r.Context(), c); err != nil {
-		writeProblem(w, http.StatusServiceUnavailable, err.Error())
-		return
-	}
-	writeJSON(w, http.StatusOK, c)
+func noGateway(w http.ResponseWriter) {
+	writeProblem(w, http.StatusServiceUnavailable, "the Rx gateway does not run (diameter.enabled)")
 }
 
 // writeProblem answers with a problem (RFC 9457).

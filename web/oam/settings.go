@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/go-chi/chi/v5"
@@ -38,39 +39,60 @@ func ResourcePath(resource string) string {
 	return roots[root] + "/" + rest
 }
 
-// ShowSettings opens the settings to the operator.
+// ShowSettings opens settings to the operator.
 func (s *Server) ShowSettings(list Settings) { s.settings.Store(&list) }
+
+// stores are the settings of the modules that run.
+func (s *Server) stores() (list []Settings) {
+	if p := s.settings.Load(); p != nil {
+		list = append(list, *p)
+	}
+	if g := s.diameter.Load(); g != nil {
+		list = append(list, g.Settings())
+	}
+	return list
+}
 
 // settingsAPI are the resources of the settings. They are routed by a table of
 // their own, since which there are is known after the listener is open.
 func (s *Server) settingsAPI(w http.ResponseWriter, r *http.Request) {
-	list := s.settings.Load()
-	if list == nil {
-		writeProblem(w, http.StatusServiceUnavailable, "the settings are not loaded yet")
-		return
-	}
-	for _, res := range (*list).Resources() {
-		if rest, ok := strings.CutPrefix(r.URL.Path, ResourcePath(res.Path)); ok && (rest == "" || rest[0] == '/') {
-			h := &resourceHandler{settings: *list, resource: res}
-			h.serve(w, r, strings.TrimPrefix(rest, "/"))
-			return
+	stores := s.stores()
+	for _, list := range stores {
+		for _, res := range list.Resources() {
+			if rest, ok := strings.CutPrefix(r.URL.Path, ResourcePath(res.Path)); ok && (rest == "" || rest[0] == '/') {
+				h := &resourceHandler{settings: list, resource: res}
+				h.serve(w, r, strings.TrimPrefix(rest, "/"))
+				return
+			}
 		}
 	}
-	writeProblem(w, http.StatusNotFound, "no such resource")
+	switch {
+	case len(stores) == 0:
+		writeProblem(w, http.StatusServiceUnavailable, "the settings are not loaded yet")
+	case s.diameter.Load() == nil && strings.HasPrefix(r.URL.Path, repavingRoot+"/"):
+		noGateway(w)
+	default:
+		writeProblem(w, http.StatusNotFound, "no such resource")
+	}
 }
 
-// auditTrail lists the changes of settings.
+// auditTrail lists the changes of settings, oldest first.
 func (s *Server) auditTrail(w http.ResponseWriter, r *http.Request) {
-	list := s.settings.Load()
-	if list == nil {
+	stores := s.stores()
+	if len(stores) == 0 {
 		writeProblem(w, http.StatusServiceUnavailable, "the settings are not loaded yet")
 		return
 	}
-	entries, err := (*list).Trail(r.Context())
-	if err != nil {
-		writeProblem(w, http.StatusServiceUnavailable, err.Error())
-		return
+	entries := []settings.Entry{}
+	for _, list := range stores {
+		trail, err := list.Trail(r.Context())
+		if err != nil {
+			writeProblem(w, http.StatusServiceUnavailable, err.Error())
+			return
+		}
+		entries = append(entries, trail...)
 	}
+	slices.SortStableFunc(entries, func(a, b settings.Entry) int { return a.Time.Compare(b.Time) })
 	writeJSON(w, http.StatusOK, entries)
 }
 
