@@ -58,7 +58,7 @@ func (g *Gateway) brief(t *turn, k kind, application uint32, b *rx.Brief) *admis
 	q := &t.asked
 	*q = admission.Request{
 		Message: k.String(), Application: application, SBIPriority: admission.Absent, OCPriority: admission.Absent,
-		RequestType: number(b.RxRequestType, admission.Absent), DRMP: number(b.DRMP, 15), Ends: k == kindSTR, Urgent: b.Urgent,
+		RequestType: number(b.RxRequestType, admission.Absent), DRMP: number(b.DRMP, 15), Ends: k == kindSTR, Urgent: b.Urgent, Priority: admission.Absent,
 	}
 	if k == kindAAR {
 		q.Begins = g.opens(b.RxRequestType, b.DestinationHost, b.SessionID)

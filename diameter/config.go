@@ -189,7 +189,7 @@ func DefaultConfig() Config {
 			Watchdog: 30 * time.Second, Capabilities: 10 * time.Second, Connect: 5 * time.Second, Disconnect: 5 * time.Second,
 			ReconnectMin: time.Second, ReconnectMax: 30 * time.Second, Write: 10 * time.Second,
 		},
-		Limits:   Limits{MessageBytes: 64 << 10, Connections: 20000, Unauthenticated: 1000, QueueBytes: 8 << 20, Pending: 65536, Lookups: 256},
+		Limits:   Limits{MessageBytes: 64 << 10, Connections: 20000, Unauthenticated: 1000, QueueBytes: 8 << 20, Pending: 65536, Lookups: 96},
 		Sessions: Sessions{Max: 1 << 20, MaxAge: 24 * time.Hour},
 		Redirect: Redirect{Usage: 1, CacheTime: time.Hour},
 		Results: Results{

@@ -313,7 +313,7 @@ func (c *conn) message(t *turn, m []byte) error {
 	if h.Request() {
 		c.counters.requestsIn.Add(1)
 		decided := false
-		t.asked.Priority = 0
+		t.asked.Priority = admission.Absent
 		if c.g.deps.Admitter.Pressed() {
 			var refused bool
 			if refused, decided = c.hasten(t, h, m); refused {

@@ -64,7 +64,7 @@ type Gateway struct {
 	repaver  *repaver
 	settings *settings.Store[Settings]
 	stale    *staleReporter
-	lookups  chan *lookup
+	lookups  lookupQueue
 
 	stateID   uint32
 	e2e       atomic.Uint32
@@ -104,7 +104,7 @@ func New(cfg Config, deps Deps) (*Gateway, error) {
 		cfg: cfg, deps: deps, log: deps.Log.With().Str("component", "diameter").Logger(),
 		realms: cfg.servedRealms(), stateID: uint32(now.Unix()),
 		sessions: newSessions(cfg.Sessions), learned: newLearned(),
-		lookups: make(chan *lookup, lookupQueue*cfg.Limits.Lookups),
+		lookups: newLookupQueue(cfg.Limits.Lookups),
 		sets:    make(map[string][]*peer), peers: make(map[string]*peer), conns: make(map[*conn]struct{}),
 	}
 	g.e2e.Store(firstEndToEnd(now))
@@ -282,10 +282,6 @@ func (g *Gateway) Reload() {
 		g.log.Error().Err(err).Msg("the old certificates stay")
 	}
 }
-
-// lookupQueue is how many lookups may wait for each one that is under way, so
-// that a burst is no reason to refuse requests.
-const lookupQueue = 2
 
 // tickInterval is how often the gateway looks at what time demands.
 const tickInterval = 100 * time.Millisecond

@@ -7,6 +7,7 @@ import (
 
 	"bsfd/bsf"
 	"bsfd/diameter/rx"
+	"bsfd/internal/admission"
 	"bsfd/internal/tgpp"
 )
 
@@ -15,6 +16,61 @@ type lookup struct {
 	conn  *conn
 	msg   []byte
 	query bsf.Query
+	since time.Time
+}
+
+// lookupQueue holds the lookups that wait, in lanes by priority: those of a
+// lane are made before all of the lanes below it.
+type lookupQueue [4]chan *lookup
+
+// lookupRoom is how many lookups may wait in each lane for each one that is
+// under way, so that a burst is no reason to refuse requests. Those that matter
+// most have room for the time for which a database may stand still.
+var lookupRoom = [len(lookupQueue{})]int{32, 16, 8, 4}
+
+// lookupMiddle is the priority of requests that nobody has looked at.
+const lookupMiddle = 16
+
+func newLookupQueue(workers int) (q lookupQueue) {
+	for i := range q {
+		q[i] = make(chan *lookup, lookupRoom[i]*workers)
+	}
+	return q
+}
+
+// put adds a lookup of a priority, 0 (highest) to 31; false means that there is
+// no room.
+func (q *lookupQueue) put(l *lookup, priority int) bool {
+	const priorities = 32
+	select {
+	case q[priority*len(q)/priorities] <- l:
+		return true
+	default:
+		return false
+	}
+}
+
+// take waits for a lookup; nil means that ctx has ended.
+func (q *lookupQueue) take(ctx context.Context) *lookup {
+	for i := range q {
+		select {
+		case l := <-q[i]:
+			return l
+		default:
+		}
+	}
+	select {
+	case <-ctx.Done():
+		return nil
+	case l := <-q[0]:
+		return l
+	case l := <-q[1]:
+		return l
+	case l := <-q[2]:
+		return l
+	case l := <-q[3]:
+		return l
+	}
 }
 
 // query reads what an AAR says about the UE. The error is a *rx.Error.
@@ -57,45 +113,32 @@ func (c *conn) discover(t *turn) {
 		c.discovered(t, rec, err)
 		return
 	}
-	if c.g.crowded(t.asked.Priority) {
-		c.reply(t, &rx.Answer{Result: c.g.results.busy, Text: "too many lookups are under way"})
-		return
+	priority := t.asked.Priority
+	switch {
+	case priority != admission.Absent:
+	case t.view.Urgent():
+		priority = 0
+	default:
+		priority = lookupMiddle
 	}
 	c.g.looking.Add(1)
-	select {
-	case c.g.lookups <- &lookup{c, append([]byte(nil), t.view.Raw...), q}:
-	default:
+	if !c.g.lookups.put(&lookup{c, append([]byte(nil), t.view.Raw...), q, t.now}, priority) {
 		c.g.looking.Add(-1)
-		c.answer(t, &rx.Answer{Result: c.g.results.busy, Text: "too many lookups are under way"})
+		c.reply(t, &rx.Answer{Result: c.g.results.busy, Text: "too many lookups are under way"})
 	}
-}
-
-// crowded reports whether the queue of lookups is too full for a request of the
-// priority: from half full on the lowest priorities have no room, and the
-// fuller it is the higher they must be. What is left is for those that matter
-// most.
-func (g *Gateway) crowded(priority int) bool {
-	const lowest = 31
-	free := cap(g.lookups) - len(g.lookups)
-	return 2*free*lowest < priority*cap(g.lookups)
 }
 
 // lookupWorker makes lookups that wait for a database.
 func (g *Gateway) lookupWorker(ctx context.Context) {
 	t := &turn{g: g, ctx: ctx}
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case l := <-g.lookups:
-			l.run(t)
-		}
+	for l := g.lookups.take(ctx); l != nil; l = g.lookups.take(ctx) {
+		l.run(t)
 	}
 }
 
 func (l *lookup) run(t *turn) {
 	defer t.g.looking.Add(-1)
-	ctx, cancel := context.WithTimeout(t.ctx, t.g.cfg.DiscoveryTimeout)
+	ctx, cancel := context.WithDeadline(t.ctx, l.since.Add(t.g.cfg.DiscoveryTimeout))
 	defer cancel()
 	rec, err := t.g.deps.Bindings.Discover(ctx, &l.query)
 	t.now = time.Now()

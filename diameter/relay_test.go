@@ -266,7 +266,7 @@ func TestStorageFailure(t *testing.T) {
 	for _, ch := range waits {
 		results[rxnode.ResultOf(<-ch).String()]++
 	}
-	if results["5012"] < 1 || results["5012"] > 3 || results["5012"]+results["3004"] != 20 {
+	if results["5012"] < 1 || results["5012"] > 9 || results["5012"]+results["3004"] != 20 {
 		t.Errorf("%v", results)
 	}
 }

@@ -40,8 +40,8 @@ type Request struct {
 	// DNN is the data network name, as far as it is known without reading the
 	// content; empty otherwise.
 	DNN string
-	// Priority is what the decision found, 0 (highest) to 31; 0 when it did not
-	// look.
+	// Priority is what the decision found, 0 (highest) to 31. It stays as it was
+	// when the decision did not look.
 	Priority int
 	// Peer is who sent it, nil when nothing is to be told to it.
 	Peer *Peer

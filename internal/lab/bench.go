@@ -37,6 +37,7 @@ type options struct {
 	idle      int
 	overload  string // interfaces, empty for none
 	cores     float64
+	beside    int
 	duration  time.Duration
 	svg       string
 	serve     [3]bool // bare, raw, go-diameter
@@ -82,6 +83,7 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	f.IntVar(&o.idle, "idle-peers", 0, "instead of all that, connect so many Diameter peers that do nothing, and see what they cost")
 	f.StringVar(&o.overload, "overload", "", "instead of all that, offer 0.5 to 5 times the top rate with three priorities, without and with overload control: rx, sbi or rx,sbi")
 	f.Float64Var(&o.cores, "cores", 0, "with --overload: give bsfd only so many processors, through a control group (needs root); 0 for all")
+	f.IntVar(&o.beside, "beside", 0, "with --cores: process id that shares the bound with its children, such as the server of PostgreSQL")
 	f.DurationVar(&o.duration, "duration", 5*time.Second, "with --overload: how long each load is offered")
 	f.StringVar(&o.svg, "svg", "", "with --overload: write a plot to this file")
 	f.BoolVar(&o.json, "json", false, "print one JSON object a line")
@@ -111,6 +113,8 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 		return nil, fmt.Errorf("%w: --overload: must be rx, sbi or rx,sbi", ErrUsage)
 	case o.cores < 0 || o.cores > 0 && o.cores < .2 || o.duration < 100*time.Millisecond || o.duration > time.Minute:
 		return nil, fmt.Errorf("%w: --cores must be 0 or 0.2 and more, --duration 100ms to 1m", ErrUsage)
+	case o.beside < 0 || o.beside > 0 && o.cores == 0:
+		return nil, fmt.Errorf("%w: --beside: a process id, together with --cores", ErrUsage)
 	case o.engine != "embedded" && o.engine != "memory" && o.engine != "postgres":
 		return nil, fmt.Errorf("%w: --engine: must be embedded, memory or postgres", ErrUsage)
 	case (o.engine == "postgres") != (o.dsn != ""):

@@ -223,7 +223,7 @@ func stage(o *outcome, top float64) Stage {
 
 // setControl switches the control on or off through the configuration API.
 func setControl(ctx context.Context, oam string, on bool) error {
-	settings := fmt.Sprintf(`{"management":{"enabled":%t,"pending":128},"diameter":{"enabled":%t,"pending":128}}`, on, on)
+	settings := fmt.Sprintf(`{"management":{"enabled":%t,"pending":256},"diameter":{"enabled":%t,"pending":256}}`, on, on)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPatch, oam+"/oc-bsf-configuration/v1/adaptiveShedding", strings.NewReader(settings))
 	if err != nil {
 		return err
