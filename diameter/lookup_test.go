@@ -78,7 +78,7 @@ func TestLookupsWaitByPriority(t *testing.T) {
 			})
 			af := n.af()
 			begin := func(c call) <-chan []byte {
-				ch, err := af.Begin(session("s;" + c.address).AAR(mustAddr(c.address), c.avp))
+				ch, err := af.Begin(session("s;"+c.address).AAR(mustAddr(c.address), c.avp))
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -249,13 +249,13 @@ func (c *Controller) rulesFor(svc Service) *rules {
 	for _, shed := range part.shedding(c, svc) {
 		r.merge(shed)
 	}
+	r.pressed = r.sheds || part.adaptive.limit > 0 || c.node.state == selfProtection
 	c.closeFor(r, svc)
 	if c.node.state == selfProtection {
 		profile := c.node.profile(s)
 		r.node, r.sheds = c.refusal(svc, "", "the node protects itself"), true
 		r.exclude = newExcluder(find(s.ExcludeProfiles, profile.Exclude, func(p *ExcludeProfile) string { return p.Name }))
 	}
-	r.pressed = r.sheds || part.adaptive.limit > 0
 	if svc == ManagementService && s.RateLimiting.Enabled {
 		c.limit(r)
 	}

@@ -465,3 +465,30 @@ func TestAnswersAreConfigured(t *testing.T) {
 		}
 	}
 }
+
+// TestOnlyLoadIsPressure proves that a service whose operator refuses requests,
+// by the operational state or a rate, is not under pressure, and that one which
+// sheds load is.
+func TestOnlyLoadIsPressure(t *testing.T) {
+	for name, x := range map[string]struct {
+		change  func(*Settings)
+		pending int
+		pressed bool
+	}{
+		"nothing":           {func(*Settings) {}, 0, false},
+		"partial shutdown":  {func(s *Settings) { s.Shutdown.State = OperationPartial }, 0, false},
+		"complete shutdown": {func(s *Settings) { s.Shutdown.State = OperationComplete }, 0, false},
+		"rate limit":        {func(s *Settings) { s.RateLimiting.Enabled, s.Routes[0].Rate = true, 1 }, 0, false},
+		"congestion":        {func(s *Settings) { s.Congestion.Management.Enabled = true }, 1e5, true},
+	} {
+		r := newRig(t, x.change)
+		r.pendings[ManagementService] = x.pending
+		for range 60 {
+			r.Gate(ManagementService).Admit(httpRequest("register", "POST", 31))
+			r.tick(1)
+		}
+		if got := r.Gate(ManagementService).Pressed(); got != x.pressed {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

@@ -290,7 +290,7 @@ func (a *API) admit(c *call) *admission.Refusal {
 }
 
 func (a *API) refuse(c *call, refusal *admission.Refusal) {
-	status, cause := a.errors.Refuse(c.w, c.r, refusal)
+	status, cause := a.errors.Refuse(c.w, c.r, refusal, a.admitter.Pressed())
 	a.responses.WithLabelValues(c.op.name, strconv.Itoa(status), cause).Inc()
 }
 

@@ -185,6 +185,8 @@ func newAPI(t testing.TB) *API {
 // everybody lets every request in.
 type everybody struct{}
 
+func (everybody) Pressed() bool { return false }
+
 func (everybody) AdmitHTTP(*admission.Request, http.Header) *admission.Refusal { return nil }
 func (everybody) Failed(int)                                                   {}
 

@@ -2,135 +2,146 @@ package lab
 
 import (
 	"context"
-	"io"
-	"net/http"
+	"errors"
+	"slices"
 	"strconv"
-	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // httpFlood offers registrations; each class is a consumer with connections of
-// its own. The class is in 3gpp-Sbi-Message-Priority.
+// its own. The class is in 3gpp-Sbi-Message-Priority. The connections are
+// written by hand: what an HTTP client needs for a request is more than what
+// the target needs, and would be missing there.
 type httpFlood struct {
-	root    string
-	clients [classes][]*http.Client
-	next    atomic.Int64
+	conns [classes][]*floodConn
+	next  int
 }
+
+// connsOfClass is how many connections each class has.
+const connsOfClass = 2
 
 // priorityOf is the message priority of a class.
 func priorityOf(c class) string { return strconv.Itoa([classes]int{2, 14, 24}[c]) }
 
-func newHTTPFlood(root string) *httpFlood {
-	f := &httpFlood{root: root}
-	for c := range f.clients {
-		for range 2 {
-			t := &http.Transport{Protocols: new(http.Protocols), MaxConnsPerHost: 1}
-			t.Protocols.SetUnencryptedHTTP2(true)
-			t.Protocols.SetHTTP2(true)
-			f.clients[c] = append(f.clients[c], &http.Client{Transport: t})
+func newHTTPFlood(ctx context.Context, root string) (*httpFlood, error) {
+	bodies := floodBodies()
+	f := &httpFlood{}
+	for c := range class(classes) {
+		for range connsOfClass {
+			conn, err := dialFlood(ctx, root, priorityOf(c), bodies)
+			if err != nil {
+				f.close()
+				return nil, err
+			}
+			f.conns[c] = append(f.conns[c], conn)
 		}
 	}
-	return f
+	return f, nil
+}
+
+// floodBodies are registrations whose bodies are equally long, so that their
+// headers are the same.
+func floodBodies() (list [][]byte) {
+	want := len(body(nil, rxBindings-1, benchPCF))
+	for i := range rxBindings {
+		if b := body(nil, i, benchPCF); len(b) == want {
+			list = append(list, b)
+		}
+	}
+	return list
 }
 
 func (f *httpFlood) close() {
-	for _, list := range f.clients {
-		for _, c := range list {
-			c.CloseIdleConnections()
-		}
+	for _, c := range slices.Concat(f.conns[:]...) {
+		c.close()
 	}
-}
-
-// httpRun is one run of the flood.
-type httpRun struct {
-	*httpFlood
-	start time.Time
-	mu    sync.Mutex
-	of    [classes]tally
-	wg    sync.WaitGroup
 }
 
 // run implements flood.
 func (f *httpFlood) run(ctx context.Context, rate float64, inflight int, d time.Duration) (outcome, error) {
-	r := &httpRun{httpFlood: f, start: time.Now()}
-	if rate > 0 {
-		r.open(ctx, rate, d)
-	} else {
-		r.closed(ctx, inflight, d)
+	start := time.Now()
+	var under atomic.Int64
+	run, stop := context.WithCancel(ctx)
+	defer stop()
+	var group errgroup.Group
+	for _, c := range slices.Concat(f.conns[:]...) {
+		c.begin(start, &under)
+		group.Go(func() error { return c.send(run) })
 	}
-	took := time.Since(r.start)
-	r.wg.Wait()
-	return outcome{took: took, of: r.of}, ctx.Err()
+	group.Go(func() error { return f.nudge(run) })
+	offered := f.offer(ctx, start, rate, inflight, d, &under)
+	took := time.Since(start)
+	// What is under way has time to come back.
+	for wait := time.Now(); under.Load() > 0 && time.Since(wait) < 2*senderPatience; {
+		time.Sleep(time.Millisecond)
+	}
+	stop()
+	err := group.Wait()
+	o := outcome{took: took}
+	for c := range class(classes) {
+		for _, conn := range f.conns[c] {
+			t := conn.end()
+			o.of[c].served += t.served
+			o.of[c].refused += t.refused
+			o.of[c].latencies = append(o.of[c].latencies, t.latencies...)
+			err = errors.Join(err, conn.err())
+		}
+		o.of[c].offered = offered[c]
+	}
+	return o, errors.Join(err, ctx.Err())
 }
 
-// open sends each request when it is due.
-func (r *httpRun) open(ctx context.Context, rate float64, d time.Duration) {
+// nudge lets the connections look for what has to be given up.
+func (f *httpFlood) nudge(ctx context.Context) error {
+	const often = 50 * time.Millisecond
+	t := time.NewTicker(often)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-t.C:
+		}
+		for _, c := range slices.Concat(f.conns[:]...) {
+			c.wake.Signal()
+		}
+	}
+}
+
+// offer deals out what is due until the time is over.
+func (f *httpFlood) offer(ctx context.Context, start time.Time, rate float64, inflight int, d time.Duration, under *atomic.Int64) (offered [classes]int) {
+	const pace = time.Millisecond
+	var lists [classes][connsOfClass][]time.Duration
 	sent := 0
-	for elapsed := time.Duration(0); elapsed < d && ctx.Err() == nil; elapsed = time.Since(r.start) {
-		for until := int(rate * elapsed.Seconds()); sent < until; sent++ {
-			due := time.Duration(float64(sent) / rate * float64(time.Second))
-			i := int(r.next.Add(1))
-			r.wg.Go(func() { r.one(ctx, i, due) })
+	for elapsed := time.Duration(0); elapsed < d && ctx.Err() == nil; elapsed = time.Since(start) {
+		until := sent + inflight - int(under.Load())
+		if rate > 0 {
+			until = int(rate * elapsed.Seconds())
+		}
+		for ; sent < until; sent++ {
+			due := elapsed
+			if rate > 0 {
+				due = time.Duration(float64(sent) / rate * float64(time.Second))
+			}
+			c := classOf(f.next)
+			offered[c]++
+			under.Add(1)
+			list := &lists[c][f.next/10%connsOfClass]
+			*list = append(*list, due)
+			f.next++
+		}
+		for c := range lists {
+			for i, list := range lists[c] {
+				if len(list) > 0 {
+					f.conns[c][i].push(list)
+					lists[c][i] = list[:0]
+				}
+			}
 		}
 		time.Sleep(pace)
 	}
-}
-
-// closed keeps so many requests under way.
-func (r *httpRun) closed(ctx context.Context, inflight int, d time.Duration) {
-	var workers sync.WaitGroup
-	for range inflight {
-		workers.Go(func() {
-			for ctx.Err() == nil {
-				elapsed := time.Since(r.start)
-				if elapsed >= d {
-					return
-				}
-				r.one(ctx, int(r.next.Add(1)), elapsed)
-			}
-		})
-	}
-	workers.Wait()
-}
-
-// one sends a request and notes what becomes of it.
-func (r *httpRun) one(ctx context.Context, i int, due time.Duration) {
-	c := classOf(i)
-	ctx, cancel := context.WithDeadline(ctx, r.start.Add(due+senderPatience))
-	defer cancel()
-	status := r.post(ctx, r.clients[c][i%len(r.clients[c])], c, i)
-	latency := time.Since(r.start) - due
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	t := &r.of[c]
-	t.offered++
-	switch {
-	case status == http.StatusCreated && latency <= senderPatience:
-		t.served++
-		t.latencies = append(t.latencies, latency)
-	case status != 0:
-		t.refused++
-	}
-}
-
-// post is the status of a registration, 0 for none.
-func (r *httpRun) post(ctx context.Context, h *http.Client, c class, i int) int {
-	b := body(nil, i%rxBindings, benchPCF)
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.root+apiPath+"/pcfBindings", strings.NewReader(string(b)))
-	if err != nil {
-		return 0
-	}
-	req.Header["Content-Type"] = []string{"application/json"}
-	req.Header["3gpp-Sbi-Message-Priority"] = []string{priorityOf(c)}
-	resp, err := h.Do(req)
-	if err != nil {
-		return 0
-	}
-	defer resp.Body.Close()
-	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
-		return 0
-	}
-	return resp.StatusCode
+	return offered
 }

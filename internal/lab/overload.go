@@ -180,7 +180,7 @@ func (b *bench) flood(ctx context.Context, name string, o own) (flood, error) {
 		return nil, err
 	}
 	if name == "sbi" {
-		return newHTTPFlood(o.sbi), nil
+		return newHTTPFlood(ctx, o.sbi)
 	}
 	return newRxFlood(ctx, o.rx)
 }

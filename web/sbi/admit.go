@@ -3,6 +3,7 @@ package sbi
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"bsfd/internal/admission"
 )
@@ -12,6 +13,9 @@ type Admitter interface {
 	// AdmitHTTP decides on a request before its body is read: nil serves it.
 	// What the consumer is to be told goes into the header of the answer.
 	AdmitHTTP(r *admission.Request, answer http.Header) *admission.Refusal
+	// Pressed reports whether more comes than can be served, so that those whose
+	// requests are refused are to be read the slower.
+	Pressed() bool
 	// Failed notes the status of an answer that is an error and no refusal.
 	Failed(status int)
 }
@@ -31,11 +35,13 @@ func refused(r *admission.Refusal) *Problem {
 	return p
 }
 
-// Refuse answers a request that is refused, and notes it for its connection,
-// which is read the slower the more of its requests are.
-func (e *Errors) Refuse(w http.ResponseWriter, r *http.Request, refusal *admission.Refusal) (status int, cause string) {
-	if c, ok := r.Context().Value(connKey{}).(*guardedConn); ok {
+// Refuse answers a request that is refused. When that is for pressure, it notes
+// the refusal for the connection, which is read the slower the more of its
+// requests are refused.
+func (e *Errors) Refuse(w http.ResponseWriter, r *http.Request, refusal *admission.Refusal, pressed bool) (status int, cause string) {
+	if c, ok := r.Context().Value(connKey{}).(*guardedConn); ok && pressed {
 		c.refused.Add(1)
+		c.guard.refusal.Store(time.Now().UnixNano())
 	}
 	return e.Write(w, r, refused(refusal))
 }

@@ -21,6 +21,9 @@ type guard struct {
 	limit int
 	stall int64 // ticks
 	tick  atomic.Int64
+	// refusal is when a request was last refused for pressure, in nanoseconds
+	// since 1970.
+	refusal atomic.Int64
 
 	mu    sync.Mutex
 	conns map[*guardedConn]struct{}
@@ -117,6 +120,7 @@ type guardedConn struct {
 	refused  atomic.Int64 // requests since the last read
 	// buf is what is read into, ahead what of it was not asked for yet.
 	buf, ahead []byte
+	little     bool // the last read brought little
 }
 
 // probe is one request of a connection that the guard watches. Its context
@@ -137,7 +141,7 @@ func (c *guardedConn) Read(b []byte) (int, error) {
 		c.ahead = c.ahead[n:]
 		return n, nil
 	}
-	if c.pay() {
+	if c.pay() || c.coalesce() {
 		// It is not read as fast as it could be, so it tells nothing.
 		c.backlog.Read(0, 1)
 	}
@@ -154,6 +158,7 @@ func (c *guardedConn) Read(b []byte) (int, error) {
 		c.buf = make([]byte, readAhead)
 	}
 	got, err := c.Conn.Read(c.buf)
+	c.little = got < len(c.buf)/2
 	c.backlog.Read(got, len(c.buf))
 	n := copy(b, c.buf[:got])
 	c.ahead = c.buf[n:got]
@@ -177,6 +182,24 @@ func (c *guardedConn) pay() bool {
 		return false
 	}
 	time.Sleep(min(time.Duration(n)*refusalPrice, highestPrice))
+	return true
+}
+
+// While requests are refused for pressure, a read that brought little is
+// followed by a pause, so that the next one brings more: many requests at once
+// cost less than one at a time.
+const (
+	gathering = 4 * time.Millisecond
+	// pressing is for how long a refusal says that there is too much to do.
+	pressing = 200 * time.Millisecond
+)
+
+// coalesce waits for more to read, and reports whether it did.
+func (c *guardedConn) coalesce() bool {
+	if !c.little || time.Now().UnixNano()-c.guard.refusal.Load() > int64(pressing) {
+		return false
+	}
+	time.Sleep(gathering)
 	return true
 }
 
