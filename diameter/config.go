@@ -125,7 +125,7 @@ type Limits struct {
 	Unauthenticated int `koanf:"unauthenticated" usage:"connections at once that have not exchanged capabilities"`
 	QueueBytes      int `koanf:"queueBytes" usage:"octets that may wait for a peer before it is disconnected"`
 	Pending         int `koanf:"pending" usage:"requests at once that wait for an answer of one connection"`
-	Lookups         int `koanf:"lookups" usage:"lookups at once in a database"`
+	Lookups         int `koanf:"lookups" usage:"lookups at once in a database: their highest rate is this many in a round trip"`
 }
 
 // Sessions is the memory of which PCF has an Rx session.
