@@ -3,6 +3,7 @@ package lab
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"strconv"
@@ -52,52 +53,58 @@ type flying struct {
 
 func dialFlood(ctx context.Context, root, priority string, bodies [][]byte) (*floodConn, error) {
 	address := strings.TrimPrefix(root, "http://")
-	nc, err := new(net.Dialer).DialContext(ctx, "tcp", address)
-	if err != nil {
-		return nil, err
-	}
 	c := &floodConn{
-		conn: nc, bodies: bodies, streams: make(map[uint32]flying),
+		bodies: bodies, streams: make(map[uint32]flying),
 		most: 100, window: 1<<16 - 1, next: 1, start: time.Now(), under: new(atomic.Int64),
 	}
 	c.wake = sync.NewCond(&c.mu)
-	var out, first bytes.Buffer
-	out.WriteString(http2.ClientPreface)
-	const ample = 1 << 30
-	f := http2.NewFramer(&out, nil)
-	err = f.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: ample})
-	if err == nil {
-		err = f.WriteWindowUpdate(0, ample)
-	}
+	hello, err := c.hello(address, priority)
 	if err != nil {
 		return nil, err
 	}
-	// What is encoded a second time refers to the first only, which goes with
-	// a request of its own.
-	fields := []hpack.HeaderField{
-		{Name: ":method", Value: "POST"}, {Name: ":scheme", Value: "http"}, {Name: ":authority", Value: address},
-		{Name: ":path", Value: apiPath + "/pcfBindings"}, {Name: "content-type", Value: "application/json"},
-		{Name: "content-length", Value: strconv.Itoa(len(bodies[0]))}, {Name: "3gpp-sbi-message-priority", Value: priority},
-		{Name: "user-agent", Value: "bsfd-bench"},
-	}
-	e := hpack.NewEncoder(&first)
-	for i := range 2 {
-		if i == 1 {
-			c.append(&out, first.Bytes())
-			first.Reset()
-		}
-		for _, field := range fields {
-			if err := e.WriteField(field); err != nil {
-				return nil, err
-			}
-		}
-	}
-	c.header = first.Bytes()
-	if _, err := nc.Write(out.Bytes()); err != nil {
+	if c.conn, err = new(net.Dialer).DialContext(ctx, "tcp", address); err != nil {
 		return nil, err
+	}
+	if _, err := c.conn.Write(hello); err != nil {
+		return nil, errors.Join(err, c.conn.Close())
 	}
 	c.reader.Go(c.read)
 	return c, nil
+}
+
+// hello is what begins a connection: the preface, settings, and a first request
+// whose headers those of all others refer to.
+func (c *floodConn) hello(address, priority string) ([]byte, error) {
+	const ample = 1 << 30
+	var out, header bytes.Buffer
+	out.WriteString(http2.ClientPreface)
+	f := http2.NewFramer(&out, nil)
+	if err := errors.Join(f.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: ample}), f.WriteWindowUpdate(0, ample)); err != nil {
+		return nil, err
+	}
+	fields := []hpack.HeaderField{
+		{Name: ":method", Value: "POST"}, {Name: ":scheme", Value: "http"}, {Name: ":authority", Value: address},
+		{Name: ":path", Value: apiPath + "/pcfBindings"}, {Name: "content-type", Value: "application/json"},
+		{Name: "content-length", Value: strconv.Itoa(len(c.bodies[0]))}, {Name: "3gpp-sbi-message-priority", Value: priority},
+		{Name: "user-agent", Value: "bsfd-bench"},
+	}
+	e := hpack.NewEncoder(&header)
+	encode := func() error {
+		header.Reset()
+		for _, field := range fields {
+			if err := e.WriteField(field); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := encode(); err != nil {
+		return nil, err
+	}
+	c.append(&out, header.Bytes())
+	err := encode()
+	c.header = header.Bytes()
+	return out.Bytes(), err
 }
 
 func (c *floodConn) close() {

@@ -164,7 +164,9 @@ func testEvents(t *testing.T, e Engine) {
 		}
 	})
 
-	t.Run("those of a subscriber with one process", func(t *testing.T) { testClaims(t, e, subscribe) })
+	if e.Join != nil {
+		t.Run("those of a subscriber with one process", func(t *testing.T) { testClaims(t, e, subscribe) })
+	}
 
 	t.Run("with a document", func(t *testing.T) {
 		s := open(t, e)
@@ -189,9 +191,6 @@ func testEvents(t *testing.T, e Engine) {
 // testClaims proves that events of a subscriber are worked on by one process at
 // a time, and that a process that ends hands over what it has not finished.
 func testClaims(t *testing.T, e Engine, subscribe func(*testing.T, storage.Store, *bsf.Record)) {
-	if e.Join == nil {
-		t.Skip("this engine is not shared")
-	}
 	first, second := e.Open(t), e.Join(t)
 	defer second.Close()
 	for i := range 2 {
