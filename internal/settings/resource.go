@@ -8,6 +8,7 @@ import (
 	"io"
 	"reflect"
 	"slices"
+	"strings"
 )
 
 // Resource is one resource of the configuration API.
@@ -64,6 +65,10 @@ func decode(raw json.RawMessage, into any) error {
 	var mismatch *json.UnmarshalTypeError
 	if errors.As(err, &mismatch) && mismatch.Field != "" {
 		return Fail(mismatch.Field, "must be %s", kindText(mismatch.Type))
+	}
+	// The error has no type of its own.
+	if member, unknown := strings.CutPrefix(err.Error(), "json: unknown field "); unknown {
+		return Fail(strings.Trim(member, `"`), "there is no such setting")
 	}
 	return Fail("body", "%s", err)
 }
