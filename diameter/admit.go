@@ -107,6 +107,15 @@ func (c *conn) admit(t *turn, k kind) bool {
 	if refusal == nil {
 		return true
 	}
-	c.reply(t, &rx.Answer{Result: rx.Result{Code: refusal.Result, Vendor: refusal.Vendor}, Text: refusal.Detail})
+	c.turnAway(t, refusal)
 	return false
+}
+
+// turnAway answers the request in the turn's view with the refusal.
+func (c *conn) turnAway(t *turn, refusal *admission.Refusal) {
+	c.reply(t, &rx.Answer{Result: refusalResult(refusal), Text: refusal.Detail})
+}
+
+func refusalResult(r *admission.Refusal) rx.Result {
+	return rx.Result{Code: r.Result, Vendor: r.Vendor}
 }

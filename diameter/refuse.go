@@ -30,18 +30,18 @@ func (c *conn) hasten(t *turn, h rx.Header, m []byte) (refused, decided bool) {
 	}
 	if q.of != refusal {
 		q.of = refusal
-		q.answer, q.plain = rx.NewRefusal(g.origin(), rx.Result{Code: refusal.Result, Vendor: refusal.Vendor}, refusal.Detail)
+		q.answer, q.plain = rx.NewRefusal(g.origin(), refusalResult(refusal), refusal.Detail)
 	}
 	g.metrics.received[k].Inc()
 	if extra := c.reports(t, true, false, false); !q.plain || extra != nil {
 		if t.view.Scan(m) == nil {
-			c.reply(t, &rx.Answer{Result: rx.Result{Code: refusal.Result, Vendor: refusal.Vendor}, Text: refusal.Detail})
+			c.turnAway(t, refusal)
 		}
 		return true, true
 	}
 	t.scratch = q.glance.Refuse(t.scratch[:0], &q.answer)
 	c.counters.answersOut.Add(1)
-	g.metrics.own(rx.Result{Code: refusal.Result})
+	g.metrics.own(refusalResult(refusal))
 	c.send(t, t.scratch)
 	return true, true
 }

@@ -61,16 +61,7 @@ func (g *Gateway) TriggerRepaving(ctx context.Context) (Trigger, error) {
 	if err != nil {
 		return t, err
 	}
-	past, err := g.deps.Documents.FindDocuments(ctx, bsf.KindHistory, triggerKey)
-	if err != nil {
-		return t, err
-	}
-	var drop []bsf.ID
-	for i := 0; i <= len(past)-keptTriggers; i++ {
-		drop = append(drop, past[i].ID)
-	}
-	d := &bsf.Document{Kind: bsf.KindHistory, ID: bsf.NewID(), Keys: []string{triggerKey}, Body: body}
-	_, _, err = g.deps.Documents.CreateDocument(ctx, d, drop, nil)
+	_, err = bsf.AppendHistory(ctx, g.deps.Documents, triggerKey, body, keptTriggers)
 	return t, err
 }
 

@@ -57,7 +57,6 @@ type Controller struct {
 	node     nodeState
 	routes   map[string]*routeMeter
 	rateAt   time.Time
-	shares   map[string]share // of the routes
 	metrics  *controllerMetrics
 }
 
@@ -65,7 +64,7 @@ type Controller struct {
 func New(settings Settings, id Identity, source Source, log zerolog.Logger, reg prometheus.Registerer) (*Controller, error) {
 	c := &Controller{
 		log: log.With().Str("component", "overload").Logger(), id: id, source: source,
-		routes: make(map[string]*routeMeter), shares: make(map[string]share),
+		routes: make(map[string]*routeMeter),
 	}
 	c.metrics = newControllerMetrics(c, reg)
 	c.peers = newPeers(c.metrics.throttled)

@@ -329,15 +329,20 @@ func (b *bench) row(op, reference string, got, ref *result) Row {
 	return r
 }
 
+// printLines prints each element as JSON in a line of its own.
+func printLines[T any](w io.Writer, list []T) error {
+	enc := json.NewEncoder(w)
+	for i := range list {
+		if err := enc.Encode(&list[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func printRows(w io.Writer, rows []Row, asJSON bool) error {
 	if asJSON {
-		enc := json.NewEncoder(w)
-		for _, r := range rows {
-			if err := enc.Encode(r); err != nil {
-				return err
-			}
-		}
-		return nil
+		return printLines(w, rows)
 	}
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "op\tn\terrors\trate/s\tp50 µs\tp99 µs\tp99.9 µs\tCPU µs\treference\trate/s\tp99 µs\tCPU µs\tratio\t")

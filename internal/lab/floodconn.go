@@ -141,7 +141,7 @@ func (c *floodConn) push(due []time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.queue = append(c.queue, due...)
-	if len(c.streams)+c.resets < c.most {
+	if !c.full() {
 		c.wake.Signal()
 	}
 }
@@ -174,12 +174,14 @@ func (c *floodConn) send(ctx context.Context) error {
 // fill puts into out what may be sent now.
 func (c *floodConn) fill(out *bytes.Buffer) {
 	now := time.Since(c.start)
-	c.giveUp(out, now)
+	c.giveUp(now)
+	out.Write(c.control)
+	c.control = c.control[:0]
 	const most = 32 << 10
 	for len(c.queue) > 0 && out.Len() < most {
 		due := c.queue[0]
 		if now-due < senderPatience {
-			if len(c.streams)+c.resets >= c.most || c.window < len(c.bodies[0]) {
+			if c.full() || c.window < len(c.bodies[0]) {
 				return
 			}
 			c.streams[c.next] = flying{due: due}
@@ -192,9 +194,11 @@ func (c *floodConn) fill(out *bytes.Buffer) {
 	}
 }
 
-// giveUp cancels requests that were sent and whose sender waits no longer, and
-// puts that and what the reader wants to be sent into out.
-func (c *floodConn) giveUp(out *bytes.Buffer, now time.Duration) {
+// full reports whether there are as many streams as the server allows.
+func (c *floodConn) full() bool { return len(c.streams)+c.resets >= c.most }
+
+// giveUp cancels requests that were sent and whose sender waits no longer.
+func (c *floodConn) giveUp(now time.Duration) {
 	for ; len(c.order) > 0; c.order = c.order[1:] {
 		x, ok := c.streams[c.order[0]]
 		if ok && now-x.due < senderPatience {
@@ -208,8 +212,6 @@ func (c *floodConn) giveUp(out *bytes.Buffer, now time.Duration) {
 		c.pinging = c.resets
 		_ = c.reply(func(f *http2.Framer) error { return f.WritePing(false, [8]byte{}) })
 	}
-	out.Write(c.control)
-	c.control = c.control[:0]
 }
 
 func (c *floodConn) cancel(stream uint32) {

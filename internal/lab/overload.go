@@ -2,7 +2,6 @@ package lab
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -288,13 +287,7 @@ func (b *bench) stopLast() {
 
 func printStages(w io.Writer, stages []Stage, asJSON bool) error {
 	if asJSON {
-		enc := json.NewEncoder(w)
-		for _, s := range stages {
-			if err := enc.Encode(s); err != nil {
-				return err
-			}
-		}
-		return nil
+		return printLines(w, stages)
 	}
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "interface\tloop\tcontrol\ttimes top\toffered/s\tserved/s\tof top\trefused/s\thigh\tmedium\tlow\thigh p99 µs\tCPU µs\trecovery ms\t")

@@ -1,14 +1,12 @@
 package lab
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
-	"net/http"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -410,18 +408,12 @@ func (s *soak) rest(ctx context.Context) (SoakState, error) {
 
 // look reads the metrics of the process.
 func (s *soak) look(ctx context.Context) (state SoakState, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.metrics, nil)
+	text, err := fetch(ctx, s.metrics)
 	if err != nil {
 		return state, err
 	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return state, err
-	}
-	defer resp.Body.Close()
-	lines := bufio.NewScanner(resp.Body)
-	for lines.Scan() {
-		name, value, _ := strings.Cut(lines.Text(), " ")
+	for line := range strings.SplitSeq(text, "\n") {
+		name, value, _ := strings.Cut(line, " ")
 		f, err := strconv.ParseFloat(value, 64)
 		if err != nil {
 			continue
@@ -437,7 +429,7 @@ func (s *soak) look(ctx context.Context) (state SoakState, err error) {
 			state.Connections = int(f)
 		}
 	}
-	return state, lines.Err()
+	return state, nil
 }
 
 // nodes are the PCFs and the AFs.

@@ -338,17 +338,7 @@ func (s *Store[T]) note(ctx context.Context, e Entry) (id bsf.ID, err error) {
 	if err != nil {
 		return id, err
 	}
-	past, err := s.docs.FindDocuments(ctx, bsf.KindHistory, s.trailKey())
-	if err != nil {
-		return id, err
-	}
-	var drop []bsf.ID
-	for i := 0; i <= len(past)-keptEntries; i++ {
-		drop = append(drop, past[i].ID)
-	}
-	d := &bsf.Document{Kind: bsf.KindHistory, ID: bsf.NewID(), Keys: []string{s.trailKey()}, Body: body}
-	_, _, err = s.docs.CreateDocument(ctx, d, drop, nil)
-	return d.ID, err
+	return bsf.AppendHistory(ctx, s.docs, s.trailKey(), body, keptEntries)
 }
 
 // Trail is the audit trail, oldest first.

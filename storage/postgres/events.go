@@ -120,25 +120,23 @@ func (c *claims) ids() (owner [16]byte, ids [][16]byte) {
 }
 
 func (s *Store) renew(ctx context.Context) error {
-	owner, ids := s.claims.ids()
-	if len(ids) == 0 {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
-	defer cancel()
-	_, err := s.pool.Exec(ctx, "UPDATE event SET claimed_until = now() + $2 * interval '1 second', claimed_by = $3 WHERE id = ANY($1)",
-		ids, claimLease.Seconds(), owner)
-	return err
+	return s.onClaims(ctx, "UPDATE event SET claimed_until = now() + $3 * interval '1 second', claimed_by = $2 WHERE id = ANY($1)", claimLease.Seconds())
 }
 
 // releaseClaims lets other processes have the events at once.
 func (s *Store) releaseClaims(ctx context.Context) error {
+	return s.onClaims(ctx, "UPDATE event SET claimed_until = to_timestamp(0) WHERE id = ANY($1) AND claimed_by = $2")
+}
+
+// onClaims runs a statement on the events that this process works on, when
+// there are any: $1 are their ids, $2 is the owner, more follow.
+func (s *Store) onClaims(ctx context.Context, sql string, more ...any) error {
 	owner, ids := s.claims.ids()
 	if len(ids) == 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
-	_, err := s.pool.Exec(ctx, "UPDATE event SET claimed_until = to_timestamp(0) WHERE id = ANY($1) AND claimed_by = $2", ids, owner)
+	_, err := s.pool.Exec(ctx, sql, append([]any{ids, owner}, more...)...)
 	return err
 }
