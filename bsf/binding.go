@@ -69,6 +69,10 @@ func (b *PcfBinding) Negotiated(f tgpp.Features) bool {
 	return b.SuppFeat != nil && b.SuppFeat.Has(f)
 }
 
+// negotiatedNothing reports whether the PCF of the binding has no feature in
+// common with this BSF, or did not say which it has.
+func (b *PcfBinding) negotiatedNothing() bool { return b.SuppFeat == nil || *b.SuppFeat == 0 }
+
 // SamePcf reports whether both bindings are held by one PCF. The strongest
 // identity that both carry decides: pcfId, then the FQDN, the Diameter host,
 // the end points, and the same for Npcf_SMPolicyControl. Bindings with no
@@ -237,12 +241,20 @@ func (b *PcfBinding) Check() error {
 		return missing("/pcfDiamRealm", "required together with pcfDiamHost")
 	case b.PcfDiamRealm != "" && b.PcfDiamHost == "":
 		return missing("/pcfDiamHost", "required together with pcfDiamRealm")
-	case b.PcfFqdn == "" && len(b.PcfIpEndPoints) == 0 && b.PcfDiamHost == "":
+	case b.PcfFqdn == "" && !anyAddress(b.PcfIpEndPoints) && b.PcfDiamHost == "":
 		return missing("/pcfFqdn", "one of pcfFqdn, pcfIpEndPoints, and pcfDiamHost with pcfDiamRealm is required")
-	case samePcf && b.PcfSmFqdn == "" && len(b.PcfSmIpEndPoints) == 0:
+	case samePcf && b.PcfSmFqdn == "" && !anyAddress(b.PcfSmIpEndPoints):
 		return missing("/pcfSmFqdn", "pcfSmFqdn or pcfSmIpEndPoints is required together with paraCom")
 	}
 	return nil
+}
+
+// anyAddress reports whether an end point has an address. One with a port alone
+// goes with an FQDN.
+func anyAddress(list []tgpp.IpEndPoint) bool {
+	return slices.ContainsFunc(list, func(e tgpp.IpEndPoint) bool {
+		return e.Ipv4Address.IsValid() || e.Ipv6Address.IsValid()
+	})
 }
 
 // checksSamePcf reports whether the paraCom check applies (TS 29.521
@@ -375,26 +387,9 @@ func (w *objectWriter) endPoints(n string, list []tgpp.IpEndPoint) {
 		if i > 0 {
 			w.dst = append(w.dst, ',')
 		}
-		w.dst = appendEndPoint(w.dst, &list[i])
+		w.dst = list[i].AppendJSON(w.dst)
 	}
 	w.dst = append(w.dst, ']')
-}
-
-func appendEndPoint(dst []byte, e *tgpp.IpEndPoint) []byte {
-	w := objectWriter{dst: append(dst, '{')}
-	if e.Ipv4Address.IsValid() {
-		w.text("ipv4Address", e.Ipv4Address.String())
-	}
-	if e.Ipv6Address.IsValid() {
-		w.name("ipv6Address")
-		w.dst = append(tgpp.AppendIpv6Addr(append(w.dst, '"'), e.Ipv6Address), '"')
-	}
-	w.text("transport", e.Transport)
-	if e.Port != nil {
-		w.name("port")
-		w.dst = strconv.AppendUint(w.dst, uint64(*e.Port), 10)
-	}
-	return append(w.dst, '}')
 }
 
 func (w *objectWriter) snssai(n string, s tgpp.Snssai) {

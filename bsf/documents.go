@@ -97,14 +97,16 @@ type resource interface {
 func updateDocument[T any, P interface {
 	*T
 	resource
-}](ctx context.Context, r *Registry, kind Kind, id ID, change func(P)) (P, error) {
+}](ctx context.Context, r *Registry, kind Kind, id ID, change func(P) error) (P, error) {
 	var b T
 	err := r.docs.UpdateDocument(ctx, kind, id, func(d Document) (*Document, error) {
 		var err error
 		if b, err = decodeBody[T](d); err != nil {
 			return nil, err
 		}
-		change(&b)
+		if err := change(&b); err != nil {
+			return nil, err
+		}
 		if err := P(&b).Check(); err != nil {
 			return nil, err
 		}
@@ -114,7 +116,7 @@ func updateDocument[T any, P interface {
 }
 
 // UpdateUe changes a binding for a UE and returns it as stored.
-func (r *Registry) UpdateUe(ctx context.Context, id ID, change func(*PcfForUeBinding)) (*PcfForUeBinding, error) {
+func (r *Registry) UpdateUe(ctx context.Context, id ID, change func(*PcfForUeBinding) error) (*PcfForUeBinding, error) {
 	return updateDocument(ctx, r, KindUeBinding, id, change)
 }
 
@@ -174,7 +176,7 @@ func (r *Registry) DiscoverMbs(ctx context.Context, session tgpp.MbsSessionId) (
 }
 
 // UpdateMbs changes a binding for an MBS session and returns it as stored.
-func (r *Registry) UpdateMbs(ctx context.Context, id ID, change func(*PcfMbsBinding)) (*PcfMbsBinding, error) {
+func (r *Registry) UpdateMbs(ctx context.Context, id ID, change func(*PcfMbsBinding) error) (*PcfMbsBinding, error) {
 	return updateDocument(ctx, r, KindMbsBinding, id, change)
 }
 

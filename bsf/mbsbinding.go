@@ -24,7 +24,7 @@ func (b *PcfMbsBinding) Check() error {
 	switch {
 	case b.MbsSessionId == nil:
 		return missing("/mbsSessionId", "required")
-	case b.PcfFqdn == "" && len(b.PcfIpEndPoints) == 0:
+	case b.PcfFqdn == "" && !anyAddress(b.PcfIpEndPoints):
 		return missing("/pcfFqdn", "pcfFqdn or pcfIpEndPoints is required")
 	}
 	return nil

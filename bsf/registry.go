@@ -235,16 +235,27 @@ func (r *Registry) Discover(ctx context.Context, q *Query) (*Record, error) {
 	return best, nil
 }
 
-// Update changes a binding by change (TS 29.521 §4.2.5.2) and returns it as
-// stored. The result must satisfy Check, otherwise nothing changes. Errors:
-// ErrNotFound, ErrModificationNotAllowed, *Violation, and those of the store.
-func (r *Registry) Update(ctx context.Context, id ID, change func(*PcfBinding)) (*Record, error) {
+// Change is what an update does to a binding.
+type Change struct {
+	// Apply changes the binding. It may run more than once, and its error is
+	// that of the update.
+	Apply func(*PcfBinding) error
+	// Unnegotiated serves also PCFs that negotiated no features at all.
+	Unnegotiated bool
+}
+
+// Update changes a binding (TS 29.521 §4.2.5.2) and returns it as stored. The
+// result must satisfy Check, otherwise nothing changes. Errors: ErrNotFound,
+// ErrModificationNotAllowed, *Violation, those of the change and of the store.
+func (r *Registry) Update(ctx context.Context, id ID, change Change) (*Record, error) {
 	out, err := r.bindings.Update(ctx, id, Rules{SameAddress: r.cfg.SameAddress}, func(old Record) (*Record, error) {
-		if !old.Binding.Negotiated(FeatureBindingUpdate) {
+		if b := &old.Binding; !b.Negotiated(FeatureBindingUpdate) && !(change.Unnegotiated && b.negotiatedNothing()) {
 			return nil, ErrModificationNotAllowed
 		}
 		rec := old.Clone()
-		change(&rec.Binding)
+		if err := change.Apply(&rec.Binding); err != nil {
+			return nil, err
+		}
 		if err := rec.Binding.Check(); err != nil {
 			return nil, err
 		}

@@ -21,7 +21,7 @@ func (b *PcfForUeBinding) Check() error {
 	switch {
 	case b.Supi == "":
 		return missing("/supi", "required")
-	case b.PcfForUeFqdn == "" && len(b.PcfForUeIpEndPoints) == 0:
+	case b.PcfForUeFqdn == "" && !anyAddress(b.PcfForUeIpEndPoints):
 		return missing("/pcfForUeFqdn", "pcfForUeFqdn or pcfForUeIpEndPoints is required")
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"bsfd/bsf/nbsf"
 	"bsfd/diameter"
 	"bsfd/internal/tgpp"
+	"bsfd/internal/tolerate"
 	"bsfd/overload"
 	"bsfd/storage"
 	"bsfd/storage/embedded"
@@ -25,6 +26,7 @@ import (
 type Config struct {
 	NF            NF                `koanf:"nf"`
 	SBI           SBI               `koanf:"sbi"`
+	NBSF          NBSF              `koanf:"nbsf"`
 	BSF           bsf.Config        `koanf:"bsf"`
 	Errors        sbi.ErrorConfig   `koanf:"errors"`
 	Notifications Notifications     `koanf:"notifications"`
@@ -47,6 +49,11 @@ type NF struct {
 type SBI struct {
 	sbi.ServerConfig `koanf:",squash"`
 	nbsf.Config      `koanf:",squash"`
+}
+
+// NBSF is how Nbsf_Management lives with its consumers.
+type NBSF struct {
+	Tolerate []string `koanf:"tolerate" usage:"what is served against the letter: names of docs/interoperability.md, all, or none"`
 }
 
 // Notifications is the delivery to subscribers.
@@ -89,6 +96,7 @@ func Default() Config {
 			},
 			Config: nbsf.Config{LateArrival: true, BindingHeader: "nf-instance", MaxCookieBytes: 4096},
 		},
+		NBSF: NBSF{Tolerate: []string{tolerate.All}},
 		BSF: bsf.Config{
 			SameAddress:     bsf.Supersede,
 			MultipleMatches: bsf.MatchError,
@@ -131,6 +139,7 @@ func (c *Config) Check() error {
 		{"nf", c.NF.check()},
 		{"sbi", c.SBI.ServerConfig.Check()},
 		{"sbi", c.API("").Check()},
+		{"nbsf", c.NBSF.check()},
 		{"bsf", c.BSF.Check()},
 		{"notifications", c.Notifications.NotifierConfig.Check()},
 		{"diameter", c.Diameter.Check()},
@@ -160,6 +169,13 @@ func (n NF) check() error {
 		if _, err := tgpp.ParseNfSetId(n.SetID); err != nil {
 			return fmt.Errorf("setId: %w", err)
 		}
+	}
+	return nil
+}
+
+func (n NBSF) check() error {
+	if _, err := nbsf.Tolerances.Parse(n.Tolerate); err != nil {
+		return fmt.Errorf("tolerate: %w", err)
 	}
 	return nil
 }
@@ -202,6 +218,7 @@ func (c *Config) API(instanceID string) nbsf.Config {
 	}
 	a.MaxBodyBytes = c.SBI.ServerConfig.MaxBodyBytes
 	a.InstanceID, a.SetID = instanceID, c.NF.SetID
+	a.Tolerate, a.DiamRealm = c.NBSF.Tolerate, c.Diameter.OriginRealm
 	return a
 }
 

@@ -11,6 +11,7 @@ import (
 var sections = [...]struct{ key, text string }{
 	{"nf", "identity of this network function"},
 	{"sbi", "service-based interface"},
+	{"nbsf", "tolerance of the service-based interface"},
 	{"bsf", "rules of the registry"},
 	{"errors", "error answers"},
 	{"notifications", "delivery to subscribers"},

@@ -13,6 +13,7 @@ import (
 
 	"bsfd/bsf"
 	"bsfd/internal/admission"
+	"bsfd/internal/tolerate"
 	"bsfd/web/sbi"
 )
 
@@ -26,6 +27,12 @@ type Config struct {
 	APIRoot string `koanf:"apiRoot" usage:"begins the Location of created resources; taken from the request when empty"`
 	// Scheme is that of the listener, "http" or "https".
 	Scheme string `koanf:"-"`
+	// Strict refuses what Tolerances lists.
+	Strict bool `koanf:"strict" usage:"refuse what docs/interoperability.md lists as tolerated, on all interfaces"`
+	// Tolerate names the rows of Tolerances that are allowed.
+	Tolerate []string `koanf:"-"`
+	// DiamRealm is the realm of a Diameter host that names none.
+	DiamRealm string `koanf:"-"`
 	// MaxBodyBytes bounds a body after decompression.
 	MaxBodyBytes int `koanf:"-"`
 	// MaxCookieBytes bounds the ocnf-service-cookie header.
@@ -57,12 +64,23 @@ func (c Config) Check() error {
 	return nil
 }
 
+// allowed are the tolerances that may be used.
+func (c Config) allowed() (tolerate.Set, error) {
+	set, err := Tolerances.Parse(c.Tolerate)
+	if c.Strict {
+		set = 0
+	}
+	return set, err
+}
+
 // API serves Nbsf_Management. It is an http.Handler.
 type API struct {
 	cfg         Config
 	registry    *bsf.Registry
 	admitter    sbi.Admitter
 	errors      *sbi.Errors
+	allowed     tolerate.Set
+	tolerated   *tolerate.Ledger
 	decoders    *decoders
 	calls       sync.Pool
 	collections map[string]*collection
@@ -80,10 +98,17 @@ func New(cfg Config, registry *bsf.Registry, admitter sbi.Admitter, errs *sbi.Er
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
+	allowed, err := cfg.allowed()
+	if err != nil {
+		return nil, fmt.Errorf("nbsf.tolerate: %w", err)
+	}
+	log = log.With().Str("component", "nbsf").Logger()
 	a := &API{
-		cfg: cfg, registry: registry, admitter: admitter, errors: errs, decoders: newDecoders(),
-		calls: sync.Pool{New: func() any { return new(call) }},
-		log:   log.With().Str("component", "nbsf").Logger(),
+		cfg: cfg, registry: registry, admitter: admitter, errors: errs,
+		allowed: allowed, decoders: newDecoders(allowed),
+		tolerated: tolerate.NewLedger(Tolerances, "ocbsf_nbsf_tolerated_total", log, reg),
+		calls:     sync.Pool{New: func() any { return &call{allowed: allowed} }},
+		log:       log,
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "ocbsf_ingress_request_total", Help: "Requests, by operation.",
 		}, []string{"operation_type"}),
@@ -187,20 +212,19 @@ func (a *API) resource(operations ...operation) *resource {
 
 // ServeHTTP implements http.Handler.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	path, ok := strings.CutPrefix(r.URL.Path, BasePath+"/")
-	name, id, hasID := strings.Cut(path, "/")
-	found := a.collections[name]
-	if !ok || found == nil || hasID && (id == "" || strings.Contains(id, "/")) {
+	var used tolerate.Set
+	target, id := a.find(r.URL.Path)
+	if target == nil && a.allowed.Has(tol(tolPath)) {
+		used = tol(tolPath)
+		target, id = a.find(plainPath(r.URL.Path))
+	}
+	if target == nil {
 		a.unknownPath(w, r)
 		return
 	}
-	target := found.self
-	if hasID {
-		target = found.element
-	}
 	for i := range target.operations {
 		if op := &target.operations[i]; op.method == r.Method {
-			a.serve(w, r, op, id)
+			a.serve(w, r, op, id, used)
 			return
 		}
 	}
@@ -211,6 +235,25 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		a.errors.Write(w, r, sbi.Fail(sbi.NotImplemented, "unknown method"))
 	}
+}
+
+// find returns the resource of a path and the id in it, or nil.
+func (a *API) find(path string) (target *resource, id string) {
+	path, ok := strings.CutPrefix(path, BasePath+"/")
+	name, id, hasID := strings.Cut(path, "/")
+	found := a.collections[name]
+	switch {
+	case !ok || found == nil || hasID && (id == "" || strings.Contains(id, "/")):
+		return nil, ""
+	case hasID:
+		return found.element, id
+	}
+	return found.self, ""
+}
+
+// plainPath is a path without doubled slashes and without one at its end.
+func plainPath(path string) string {
+	return "/" + strings.Join(strings.FieldsFunc(path, func(r rune) bool { return r == '/' }), "/")
 }
 
 func (a *API) unknownPath(w http.ResponseWriter, r *http.Request) {
@@ -240,22 +283,45 @@ type call struct {
 	asked      admission.Request
 	out        []byte
 	subscriber string
+	// patchType is the media type of a PATCH.
+	patchType string
+	// allowed are the tolerances that may be used, used those that were.
+	allowed, used tolerate.Set
+}
+
+// tolerate notes the use of tolerances, and reports whether they are allowed.
+func (c *call) tolerate(used tolerate.Set) bool {
+	if !c.allowed.Has(used) {
+		return false
+	}
+	c.used |= used
+	return true
 }
 
 // serve runs an operation: late arrivals are turned away, errors become
 // ProblemDetails, and everything is counted.
-func (a *API) serve(w http.ResponseWriter, r *http.Request, op *operation, id string) {
+func (a *API) serve(w http.ResponseWriter, r *http.Request, op *operation, id string, used tolerate.Set) {
 	start := time.Now()
 	op.requests.Inc()
 	c := a.calls.Get().(*call)
-	c.w, c.r, c.op, c.id = w, r, op, id
+	c.w, c.r, c.op, c.id, c.used = w, r, op, id, used
 	if refusal := a.admit(c); refusal != nil {
 		a.refuse(c, refusal)
 	} else if err := a.perform(c); err != nil {
 		a.fail(c, err)
+	} else if c.used != 0 || c.d != nil && c.d.used != 0 {
+		a.noteTolerated(c)
 	}
 	a.release(c)
 	op.latency.Observe(time.Since(start).Seconds())
+}
+
+// noteTolerated counts what was served against the letter.
+func (a *API) noteTolerated(c *call) {
+	if c.d != nil {
+		c.used |= c.d.used
+	}
+	a.tolerated.Note(sbi.PeerName(c.r), c.used)
 }
 
 // release gives a call back. Its strings may live on in the registry; nothing
@@ -269,7 +335,7 @@ func (a *API) release(c *call) {
 	if cap(out) > keep {
 		out = nil
 	}
-	*c = call{out: out}
+	*c = call{out: out, allowed: a.allowed}
 	a.calls.Put(c)
 }
 
@@ -304,11 +370,11 @@ func (a *API) perform(c *call) error {
 
 // check turns requests away whose header says that they cannot be served.
 func (a *API) check(c *call) error {
-	if !sbi.AcceptsJSON(c.r) {
+	if !sbi.AcceptsJSON(c.r) && !c.tolerate(tol(tolAccept)) {
 		return sbi.Fail(sbi.NotAcceptable, "the answer is application/json")
 	}
 	if c.op.body != "" {
-		if p := sbi.RequireMediaType(c.r, c.op.body); p != nil {
+		if p := a.checkMediaType(c); p != nil {
 			return p
 		}
 	}
@@ -322,6 +388,31 @@ func (a *API) check(c *call) error {
 		c.r = c.r.WithContext(sbi.WithDeadline(c.r.Context(), at))
 	}
 	return nil
+}
+
+// checkMediaType returns the problem with a body of another media type than the
+// operation has.
+func (a *API) checkMediaType(c *call) *sbi.Problem {
+	switch got := sbi.MediaType(c.r); {
+	case got == c.op.body:
+		c.patchType = got
+		return nil
+	case c.op.body == typeMergePatch && got == typeJSONPatch && c.allowed&tol(tolPatchType, tolJSONPatch) != 0:
+		c.patchType = got
+		return nil
+	case c.op.body == typeMergePatch && plainJSON(got) && c.tolerate(tol(tolPatchType)):
+		c.patchType = typeJSON
+		return nil
+	case c.op.body == typeJSON && plainJSON(got) && c.tolerate(tol(tolMediaType)):
+		return nil
+	}
+	return sbi.Fail(sbi.UnsupportedMediaType, "the body must be "+c.op.body).With("Accept", c.op.body)
+}
+
+// plainJSON reports whether a media type says no more than that a body is JSON,
+// or nothing.
+func plainJSON(mediaType string) bool {
+	return mediaType == "" || mediaType == typeJSON || mediaType == "text/json"
 }
 
 func (a *API) fail(c *call, err error) {
@@ -353,6 +444,7 @@ func (a *API) decode(c *call, members func(*decoder) func(name string)) error {
 const (
 	typeJSON       = "application/json"
 	typeMergePatch = "application/merge-patch+json"
+	typeJSONPatch  = "application/json-patch+json"
 )
 
 // created answers 201 with the Location of the new resource.

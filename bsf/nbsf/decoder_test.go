@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"reflect"
 	"slices"
 	"strings"
@@ -17,9 +18,13 @@ import (
 	"bsfd/bsf"
 	"bsfd/internal/admission"
 	"bsfd/internal/tgpp"
+	"bsfd/internal/tolerate"
 	"bsfd/storage/memory"
 	"bsfd/web/sbi"
 )
+
+// everything is the set of all tolerances.
+const everything = ^tolerate.Set(0)
 
 // seeds are registrations as PCFs send them, and some that are wrong.
 var seeds = []string{
@@ -42,7 +47,7 @@ var seeds = []string{
 }
 
 func decodeBinding(text string) (bsf.PcfBinding, *sbi.Problem) {
-	d := newDecoders().get()
+	d := newDecoders(0).get()
 	d.in.WriteString(text)
 	b := bsf.NewPcfBinding()
 	problem := d.decode(d.pcfBinding(&b, new(string)))
@@ -123,22 +128,26 @@ func FuzzOtherResources(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		for name, members := range map[string]func(*decoder) func(string){
-			"ue":    func(d *decoder) func(string) { return d.pcfForUeBinding(&bsf.PcfForUeBinding{}) },
-			"mbs":   func(d *decoder) func(string) { return d.pcfMbsBinding(&bsf.PcfMbsBinding{}) },
-			"sub":   func(d *decoder) func(string) { return d.subscription(&bsf.Subscription{}) },
-			"patch": func(d *decoder) func(string) { return d.pcfBindingPatch(&bindingPatch{}) },
+			"ue":  func(d *decoder) func(string) { return d.pcfForUeBinding(&bsf.PcfForUeBinding{}) },
+			"mbs": func(d *decoder) func(string) { return d.pcfMbsBinding(&bsf.PcfMbsBinding{}) },
+			"sub": func(d *decoder) func(string) { return d.subscription(&bsf.Subscription{}) },
+			"patch": func(d *decoder) func(string) {
+				p := &patch[bsf.PcfBinding]{members: bindingMembers}
+				return p.merge(d, d.pcfBinding(&p.values, nil))
+			},
 		} {
-			d := newDecoders().get()
+			d := newDecoders(everything).get()
 			d.in.WriteString(text)
 			if d.decode(members(d)) == nil && !json.Valid([]byte(text)) {
 				t.Fatalf("%s accepted although it is no JSON: %q", name, text)
 			}
 		}
-		a := &API{decoders: newDecoders()}
+		a := &API{decoders: newDecoders(everything)}
+		c := &call{allowed: everything, r: &http.Request{URL: &url.URL{RawQuery: text}}}
 		var q bsf.Query
-		_, _ = a.discoverQuery(text, &q)
-		_, _, _, _ = ueQuery(text)
-		_, _, _ = a.mbsQuery(text)
+		_, _ = a.discoverQuery(c, &q)
+		_, _, _, _ = a.ueQuery(c)
+		_, _, _ = a.mbsQuery(c)
 	})
 }
 
@@ -164,7 +173,7 @@ func TestScannerAcceptsWhatIsJSON(t *testing.T) {
 	}
 }
 
-func newAPI(t testing.TB) *API {
+func newAPI(t testing.TB, names ...string) *API {
 	t.Helper()
 	reg := prometheus.NewRegistry()
 	s := memory.New()
@@ -175,7 +184,7 @@ func newAPI(t testing.TB) *API {
 		t.Fatal(err)
 	}
 	errs := sbi.NewErrors(sbi.ErrorConfig{ServerHeader: true, InstanceID: "x"}, zerolog.Nop(), reg)
-	a, err := New(Config{MaxBodyBytes: 64 << 10, LateArrival: true, BindingHeader: "off"}, r, everybody{}, errs, zerolog.Nop(), reg)
+	a, err := New(Config{MaxBodyBytes: 64 << 10, LateArrival: true, BindingHeader: "off", Tolerate: names, DiamRealm: "epc.example"}, r, everybody{}, errs, zerolog.Nop(), reg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +207,7 @@ func (sleeper) Forget(bsf.ID) {}
 // TestRandomBodies proves that no body gives a 5xx: 100,000 of them, made from
 // real ones by cutting, repeating and changing bytes.
 func TestRandomBodies(t *testing.T) {
-	a := newAPI(t)
+	a := newAPI(t, tolerate.All)
 	rnd := rand.New(rand.NewPCG(1, 2))
 	targets := []struct{ method, path, mediaType string }{
 		{"POST", "/pcfBindings", typeJSON}, {"POST", "/pcf-ue-bindings", typeJSON}, {"POST", "/pcf-mbs-bindings", typeJSON},
@@ -248,7 +257,7 @@ func mutate(rnd *rand.Rand, s string) string {
 
 func BenchmarkDecodePcfBinding(b *testing.B) {
 	text := seeds[0]
-	p := newDecoders()
+	p := newDecoders(everything)
 	b.Run("scanner", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {

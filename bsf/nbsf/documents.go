@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"bsfd/bsf"
+	"bsfd/internal/tolerate"
 )
 
 // registerUe handles POST /pcf-ue-bindings (TS 29.521 §4.2.2.3).
@@ -26,7 +27,7 @@ func (a *API) registerUe(c *call) error {
 
 // discoverUe handles GET /pcf-ue-bindings (TS 29.521 §4.2.4.3).
 func (a *API) discoverUe(c *call) error {
-	supi, gpsi, features, p := ueQuery(c.r.URL.RawQuery)
+	supi, gpsi, features, p := a.ueQuery(c)
 	c.subscriber = subscriber(supi, gpsi)
 	if p != nil {
 		return p
@@ -54,30 +55,27 @@ func appendElement(dst []byte, i int, v interface{ AppendJSON([]byte) []byte }) 
 
 // updateUe handles PATCH /pcf-ue-bindings/{bindingId} (TS 29.521 §4.2.5.3).
 func (a *API) updateUe(c *call) error {
-	id, patch, err := a.pcfPatch(c, "pcfForUeFqdn", "pcfForUeIpEndPoints")
-	if err != nil {
-		return err
-	}
-	b, err := a.registry.UpdateUe(c.r.Context(), id, func(b *bsf.PcfForUeBinding) {
-		patch.assign(&b.PcfForUeFqdn, &b.PcfForUeIpEndPoints, &b.PcfId)
-	})
-	if err != nil {
-		return err
-	}
-	a.answer(c, http.StatusOK, b.AppendJSON(nil))
-	return nil
+	return updateDocument(a, c, uePatcher, a.registry.UpdateUe)
 }
 
-// pcfPatch reads a patch of the PCF of a binding, whose address has these
-// names, and the id of the binding.
-func (a *API) pcfPatch(c *call, fqdn, endPoints string) (bsf.ID, *pcfPatch, error) {
-	var patch pcfPatch
-	err := a.decode(c, func(d *decoder) func(string) { return d.pcfPatch(&patch, fqdn, endPoints) })
+// updateDocument handles PATCH of a binding that is kept as a document.
+func updateDocument[T any](a *API, c *call, t *patcher[T], update func(context.Context, bsf.ID, func(*T) error) (*T, error)) error {
+	change, err := readPatch(a, c, t)
 	if err != nil {
-		return bsf.ID{}, nil, err
+		return err
 	}
 	id, err := bsf.ParseID(c.id)
-	return id, &patch, err
+	if err != nil {
+		return err
+	}
+	var used tolerate.Set
+	b, err := update(c.r.Context(), id, func(b *T) (err error) { used, err = change(b); return err })
+	if err != nil {
+		return err
+	}
+	c.used |= used
+	a.answer(c, http.StatusOK, t.encode(b, nil))
+	return nil
 }
 
 // remove handles DELETE of a resource.
@@ -115,7 +113,7 @@ func (a *API) registerMbs(c *call) error {
 
 // discoverMbs handles GET /pcf-mbs-bindings (TS 29.521 §4.2.4.4).
 func (a *API) discoverMbs(c *call) error {
-	session, features, p := a.mbsQuery(c.r.URL.RawQuery)
+	session, features, p := a.mbsQuery(c)
 	if p != nil {
 		return p
 	}
@@ -134,18 +132,7 @@ func (a *API) discoverMbs(c *call) error {
 
 // updateMbs handles PATCH /pcf-mbs-bindings/{bindingId} (TS 29.521 §4.2.5.4).
 func (a *API) updateMbs(c *call) error {
-	id, patch, err := a.pcfPatch(c, "pcfFqdn", "pcfIpEndPoints")
-	if err != nil {
-		return err
-	}
-	b, err := a.registry.UpdateMbs(c.r.Context(), id, func(b *bsf.PcfMbsBinding) {
-		patch.assign(&b.PcfFqdn, &b.PcfIpEndPoints, &b.PcfId)
-	})
-	if err != nil {
-		return err
-	}
-	a.answer(c, http.StatusOK, b.AppendJSON(nil))
-	return nil
+	return updateDocument(a, c, mbsPatcher, a.registry.UpdateMbs)
 }
 
 // deregisterMbs handles DELETE /pcf-mbs-bindings/{bindingId} (TS 29.521

@@ -1,116 +1,174 @@
 package nbsf
 
 import (
-	"net/netip"
+	"bytes"
+	"strings"
 
 	"bsfd/bsf"
-	"bsfd/internal/tgpp"
+	"bsfd/internal/tolerate"
+	"bsfd/web/sbi"
 )
 
-// bindingPatch collects the changes of a PcfBindingPatch (TS 29.521
-// §5.6.2.16, RFC 7396). Members that are no part of the type are ignored.
-type bindingPatch struct {
-	changes []func(*bsf.PcfBinding)
+// patchable are the members of a resource of type T that a PATCH may change.
+type patchable[T any] []patchMember[T]
+
+// patchMember is a member of a resource.
+type patchMember[T any] struct {
+	name string
+	// nullable is set where the OpenAPI file lets null remove the member.
+	nullable bool
+	copy     func(dst, src *T)
 }
 
-func (p *bindingPatch) apply(b *bsf.PcfBinding) {
-	for _, change := range p.changes {
-		change(b)
-	}
+// patch holds new values of some members of a resource (RFC 7396). Members
+// that it sets and that are absent from values are removed.
+type patch[T any] struct {
+	members patchable[T]
+	set     uint32 // bit i stands for members[i]
+	values  T
 }
 
-// set reads a member by read and notes a change that assigns it. A nullable
-// member that is null is deleted.
-func set[T any](p *bindingPatch, d *decoder, nullable bool, field func(*bsf.PcfBinding) *T, read func(*T)) {
-	var v T
-	if !nullable || !d.null() {
-		read(&v)
-	}
-	p.changes = append(p.changes, func(b *bsf.PcfBinding) { *field(b) = v })
-}
-
-func (d *decoder) pcfBindingPatch(p *bindingPatch) func(name string) {
-	return func(name string) {
-		switch name {
-		case "ipv4Addr":
-			set(p, d, true, func(b *bsf.PcfBinding) *ipv4 { return &b.Ipv4Addr },
-				func(v *ipv4) { text(d, "ipv4Addr", mandatory, v, tgpp.ParseIpv4Addr) })
-		case "ipDomain":
-			set(p, d, true, func(b *bsf.PcfBinding) *string { return &b.IpDomain },
-				func(v *string) { text(d, "ipDomain", mandatory, v, tgpp.ParseIPDomain) })
-		case "ipv6Prefix":
-			set(p, d, true, func(b *bsf.PcfBinding) *ipv6 { return &b.Ipv6Prefix },
-				func(v *ipv6) { text(d, "ipv6Prefix", mandatory, v, tgpp.ParseIpv6Prefix) })
-		case "addIpv6Prefixes":
-			set(p, d, true, func(b *bsf.PcfBinding) *[]ipv6 { return &b.AddIpv6Prefixes },
-				func(v *[]ipv6) { texts(d, "addIpv6Prefixes", optional, v, tgpp.ParseIpv6Prefix) })
-		case "macAddr48":
-			set(p, d, true, func(b *bsf.PcfBinding) *tgpp.MacAddr48 { return &b.MacAddr48 },
-				func(v *tgpp.MacAddr48) { text(d, "macAddr48", mandatory, v, tgpp.ParseMacAddr48) })
-		case "addMacAddrs":
-			set(p, d, true, func(b *bsf.PcfBinding) *[]tgpp.MacAddr48 { return &b.AddMacAddrs },
-				func(v *[]tgpp.MacAddr48) { texts(d, "addMacAddrs", optional, v, tgpp.ParseMacAddr48) })
-		case "pcfId":
-			set(p, d, false, func(b *bsf.PcfBinding) *tgpp.NfInstanceId { return &b.PcfId },
-				func(v *tgpp.NfInstanceId) { text(d, "pcfId", optional, v, tgpp.ParseNfInstanceId) })
-		case "pcfFqdn":
-			set(p, d, false, func(b *bsf.PcfBinding) *tgpp.Fqdn { return &b.PcfFqdn },
-				func(v *tgpp.Fqdn) { text(d, "pcfFqdn", mandatory, v, tgpp.ParseFqdn) })
-		case "pcfIpEndPoints":
-			set(p, d, false, func(b *bsf.PcfBinding) *[]tgpp.IpEndPoint { return &b.PcfIpEndPoints },
-				func(v *[]tgpp.IpEndPoint) { d.endPoints("pcfIpEndPoints", mandatory, v) })
-		case "pcfDiamHost":
-			set(p, d, false, func(b *bsf.PcfBinding) *tgpp.Fqdn { return &b.PcfDiamHost },
-				func(v *tgpp.Fqdn) { text(d, "pcfDiamHost", mandatory, v, tgpp.ParseFqdn) })
-		case "pcfDiamRealm":
-			set(p, d, false, func(b *bsf.PcfBinding) *tgpp.Fqdn { return &b.PcfDiamRealm },
-				func(v *tgpp.Fqdn) { text(d, "pcfDiamRealm", mandatory, v, tgpp.ParseFqdn) })
-		case "snssai":
-			set(p, d, false, func(b *bsf.PcfBinding) *tgpp.Snssai { return &b.Snssai },
-				func(v *tgpp.Snssai) { d.snssai("snssai", mandatory, v) })
-		default:
-			d.skip()
+// apply changes a resource.
+func (p *patch[T]) apply(dst *T) {
+	for i := range p.members {
+		if p.set&(1<<i) != 0 {
+			p.members[i].copy(dst, &p.values)
 		}
 	}
 }
 
-// pcfPatch holds the changes of a PcfForUeBindingPatch or a
-// PcfMbsBindingPatch, which differ in the names of two attributes.
-type pcfPatch struct {
-	fqdn      tgpp.Fqdn
-	endPoints []tgpp.IpEndPoint
-	pcfID     tgpp.NfInstanceId
-}
-
-func (d *decoder) pcfPatch(p *pcfPatch, fqdn, endPoints string) func(name string) {
-	return func(name string) {
-		switch name {
-		case fqdn:
-			text(d, fqdn, mandatory, &p.fqdn, tgpp.ParseFqdn)
-		case endPoints:
-			d.endPoints(endPoints, mandatory, &p.endPoints)
-		case "pcfId":
-			text(d, "pcfId", optional, &p.pcfID, tgpp.ParseNfInstanceId)
-		default:
-			d.skip()
+// assign sets a member by its name.
+func (p *patch[T]) assign(name string) {
+	for i := range p.members {
+		if p.members[i].name == name {
+			p.set |= 1 << i
 		}
 	}
 }
 
-// assign overwrites the attributes that the patch gives.
-func (p *pcfPatch) assign(fqdn *tgpp.Fqdn, endPoints *[]tgpp.IpEndPoint, id *tgpp.NfInstanceId) {
-	if p.fqdn != "" {
-		*fqdn = p.fqdn
-	}
-	if p.endPoints != nil {
-		*endPoints = p.endPoints
-	}
-	if p.pcfID != "" {
-		*id = p.pcfID
+// merge returns the reader of a merge patch; read reads a member into the
+// values. Members that are no part of the patch type are ignored, and so are
+// empty texts and lists that stand for absent members.
+func (p *patch[T]) merge(d *decoder, read func(name string)) func(name string) {
+	return func(name string) {
+		for i := range p.members {
+			m := &p.members[i]
+			if m.name != name {
+				continue
+			}
+			d.next()
+			start := d.at
+			if !m.nullable || !d.null() {
+				read(name)
+			}
+			if d.err == nil && !isEmptyValue(d.text[start:d.at]) {
+				p.set |= 1 << i
+			}
+			return
+		}
+		d.skip()
 	}
 }
 
-type (
-	ipv4 = netip.Addr
-	ipv6 = netip.Prefix
+// isEmptyValue reports whether a JSON value is an empty text, or a list with
+// nothing in it but null.
+func isEmptyValue(raw string) bool {
+	return raw == `""` || raw[0] == '[' && strings.Trim(raw, "[]nul, \t\r\n") == ""
+}
+
+// patcher is what a PATCH of one type of resources needs.
+type patcher[T any] struct {
+	members patchable[T]
+	// fresh is a resource in which everything is absent.
+	fresh func() T
+	// read returns the reader of the members of a resource.
+	read func(d *decoder, b *T) func(name string)
+	// encode appends a resource as JSON.
+	encode func(b *T, dst []byte) []byte
+	// hasEndPoints reports whether a resource has end points, the member of
+	// that name.
+	endPoints    string
+	hasEndPoints func(b *T) bool
+}
+
+// change is what a PATCH does to a resource, and which tolerances that takes.
+// It may run more than once, and on another goroutine than the call.
+type change[T any] func(*T) (tolerate.Set, error)
+
+// readPatch reads the body of a PATCH.
+func readPatch[T any](a *API, c *call, t *patcher[T]) (change[T], error) {
+	d := a.decoders.get()
+	c.d = d
+	if p := sbi.ReadBody(c.r, &d.in, a.cfg.MaxBodyBytes); p != nil {
+		return nil, p
+	}
+	array := bytes.HasPrefix(bytes.TrimLeft(d.in.Bytes(), " \t\r\n"), []byte("["))
+	switch {
+	case c.patchType == typeMergePatch:
+	case array && c.tolerate(tol(tolJSONPatch)):
+		return readJSONPatch(a, c, t)
+	case c.patchType == typeJSONPatch && !c.tolerate(tol(tolPatchType)):
+		return nil, sbi.Fail(sbi.UnsupportedMediaType, "the body must be "+typeMergePatch).With("Accept", typeMergePatch)
+	}
+	p := &patch[T]{members: t.members, values: t.fresh()}
+	if problem := d.decode(p.merge(d, t.read(d, &p.values))); problem != nil {
+		return nil, problem
+	}
+	if t.hasEndPoints(&p.values) {
+		// They may come from the URI of another member.
+		p.assign(t.endPoints)
+	}
+	return func(b *T) (tolerate.Set, error) { p.apply(b); return 0, nil }, nil
+}
+
+// bindingMembers are the members of a PcfBindingPatch (TS 29.521 §5.6.2.16).
+var bindingMembers = patchable[bsf.PcfBinding]{
+	{"ipv4Addr", true, func(dst, src *bsf.PcfBinding) { dst.Ipv4Addr = src.Ipv4Addr }},
+	{"ipDomain", true, func(dst, src *bsf.PcfBinding) { dst.IpDomain = src.IpDomain }},
+	{"ipv6Prefix", true, func(dst, src *bsf.PcfBinding) { dst.Ipv6Prefix = src.Ipv6Prefix }},
+	{"addIpv6Prefixes", true, func(dst, src *bsf.PcfBinding) { dst.AddIpv6Prefixes = src.AddIpv6Prefixes }},
+	{"macAddr48", true, func(dst, src *bsf.PcfBinding) { dst.MacAddr48 = src.MacAddr48 }},
+	{"addMacAddrs", true, func(dst, src *bsf.PcfBinding) { dst.AddMacAddrs = src.AddMacAddrs }},
+	{"pcfId", false, func(dst, src *bsf.PcfBinding) { dst.PcfId = src.PcfId }},
+	{"pcfFqdn", false, func(dst, src *bsf.PcfBinding) { dst.PcfFqdn = src.PcfFqdn }},
+	{"pcfIpEndPoints", false, func(dst, src *bsf.PcfBinding) { dst.PcfIpEndPoints = src.PcfIpEndPoints }},
+	{"pcfDiamHost", false, func(dst, src *bsf.PcfBinding) { dst.PcfDiamHost = src.PcfDiamHost }},
+	{"pcfDiamRealm", false, func(dst, src *bsf.PcfBinding) { dst.PcfDiamRealm = src.PcfDiamRealm }},
+	{"snssai", false, func(dst, src *bsf.PcfBinding) { dst.Snssai = src.Snssai }},
+}
+
+// ueMembers are those of a PcfForUeBindingPatch.
+var ueMembers = patchable[bsf.PcfForUeBinding]{
+	{"pcfForUeFqdn", false, func(dst, src *bsf.PcfForUeBinding) { dst.PcfForUeFqdn = src.PcfForUeFqdn }},
+	{"pcfForUeIpEndPoints", false, func(dst, src *bsf.PcfForUeBinding) { dst.PcfForUeIpEndPoints = src.PcfForUeIpEndPoints }},
+	{"pcfId", false, func(dst, src *bsf.PcfForUeBinding) { dst.PcfId = src.PcfId }},
+}
+
+// mbsMembers are those of a PcfMbsBindingPatch.
+var mbsMembers = patchable[bsf.PcfMbsBinding]{
+	{"pcfFqdn", false, func(dst, src *bsf.PcfMbsBinding) { dst.PcfFqdn = src.PcfFqdn }},
+	{"pcfIpEndPoints", false, func(dst, src *bsf.PcfMbsBinding) { dst.PcfIpEndPoints = src.PcfIpEndPoints }},
+	{"pcfId", false, func(dst, src *bsf.PcfMbsBinding) { dst.PcfId = src.PcfId }},
+}
+
+// The patchers of the three kinds of bindings.
+var (
+	bindingPatcher = &patcher[bsf.PcfBinding]{
+		bindingMembers, bsf.NewPcfBinding,
+		func(d *decoder, b *bsf.PcfBinding) func(string) { return d.pcfBinding(b, nil) },
+		(*bsf.PcfBinding).AppendJSON,
+		"pcfIpEndPoints", func(b *bsf.PcfBinding) bool { return b.PcfIpEndPoints != nil },
+	}
+	uePatcher = &patcher[bsf.PcfForUeBinding]{
+		ueMembers, func() (b bsf.PcfForUeBinding) { return },
+		(*decoder).pcfForUeBinding,
+		(*bsf.PcfForUeBinding).AppendJSON,
+		"pcfForUeIpEndPoints", func(b *bsf.PcfForUeBinding) bool { return b.PcfForUeIpEndPoints != nil },
+	}
+	mbsPatcher = &patcher[bsf.PcfMbsBinding]{
+		mbsMembers, func() (b bsf.PcfMbsBinding) { return },
+		(*decoder).pcfMbsBinding,
+		(*bsf.PcfMbsBinding).AppendJSON,
+		"pcfIpEndPoints", func(b *bsf.PcfMbsBinding) bool { return b.PcfIpEndPoints != nil },
+	}
 )

@@ -3,9 +3,12 @@ package nbsf
 import (
 	"errors"
 	"net/http"
+	"net/netip"
+	"strings"
 
 	"bsfd/bsf"
 	"bsfd/internal/tgpp"
+	"bsfd/internal/tolerate"
 	"bsfd/web/sbi"
 )
 
@@ -19,6 +22,7 @@ func (a *API) register(c *call) error {
 	if err != nil {
 		return err
 	}
+	c.used |= a.completeRealm(b)
 	h := c.r.Header
 	_, reg.Revalidation = h[sbi.HeaderRevalidation]
 	reg.Origination = sbi.Timestamp(h, sbi.HeaderOrigination)
@@ -42,7 +46,7 @@ func (a *API) register(c *call) error {
 // discover handles GET /pcfBindings (TS 29.521 §4.2.4.2).
 func (a *API) discover(c *call) error {
 	q := &c.query
-	features, p := a.discoverQuery(c.r.URL.RawQuery, q)
+	features, p := a.discoverQuery(c, q)
 	c.subscriber = subscriber(q.Supi, q.Gpsi)
 	if p != nil {
 		return p
@@ -65,20 +69,48 @@ func (a *API) discover(c *call) error {
 
 // update handles PATCH /pcfBindings/{bindingId} (TS 29.521 §4.2.5.2).
 func (a *API) update(c *call) error {
-	var patch bindingPatch
-	if err := a.decode(c, func(d *decoder) func(string) { return d.pcfBindingPatch(&patch) }); err != nil {
+	change, err := readPatch(a, c, bindingPatcher)
+	if err != nil {
 		return err
 	}
 	id, err := bsf.ParseID(c.id)
 	if err != nil {
 		return err
 	}
-	rec, err := a.registry.Update(c.r.Context(), id, patch.apply)
+	var used tolerate.Set
+	rec, err := a.registry.Update(c.r.Context(), id, bsf.Change{
+		Unnegotiated: a.allowed.Has(tol(tolPatchFeature)),
+		Apply: func(b *bsf.PcfBinding) (err error) {
+			used, err = change(b)
+			used |= a.completeRealm(b)
+			return err
+		},
+	})
 	if err != nil {
 		return err
 	}
+	if !rec.Binding.Negotiated(bsf.FeatureBindingUpdate) {
+		used |= tol(tolPatchFeature)
+	}
+	c.used |= used
 	a.answer(c, http.StatusOK, rec.Binding.AppendJSON(nil))
 	return nil
+}
+
+// completeRealm gives a Diameter host that came without its realm the realm
+// that its name has, or that of this BSF.
+func (a *API) completeRealm(b *bsf.PcfBinding) (used tolerate.Set) {
+	if b.PcfDiamHost == "" || b.PcfDiamRealm != "" || !a.allowed.Has(tol(tolDiamRealm)) {
+		return 0
+	}
+	realm := a.cfg.DiamRealm
+	if _, err := netip.ParseAddr(string(b.PcfDiamHost)); err != nil {
+		if _, domain, ok := strings.Cut(strings.TrimSuffix(string(b.PcfDiamHost), "."), "."); ok {
+			realm = domain
+		}
+	}
+	b.PcfDiamRealm = tgpp.Fqdn(realm)
+	return tol(tolDiamRealm)
 }
 
 // deregister handles DELETE /pcfBindings/{bindingId} (TS 29.521 §4.2.3.2).

@@ -22,7 +22,7 @@ var (
 
 // Conditions lists the conditions that this API answers, for configuration.
 func Conditions() []*sbi.Condition {
-	return append(sbi.Conditions(), existingBinding, multipleBindings, subscriptionNotFound)
+	return append(sbi.Conditions(), existingBinding, multipleBindings, subscriptionNotFound, testFailed)
 }
 
 // retryAfter is what consumers are told when storage is away for a while.

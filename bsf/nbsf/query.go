@@ -2,6 +2,7 @@ package nbsf
 
 import (
 	"net/url"
+	"strconv"
 	"strings"
 
 	"bsfd/bsf"
@@ -39,55 +40,63 @@ func params(raw string, dst []param) ([]param, *sbi.Problem) {
 	return dst, nil
 }
 
-// read parses the value of a parameter into dst, or returns the problem with
-// it.
-func read[T any](p param, c *sbi.Condition, dst *T, parse func(string) (T, error)) *sbi.Problem {
-	v, err := parse(p.value)
+// read reads the value of a parameter into dst, or returns the problem with it.
+// An empty value stands for an absent parameter.
+func read[T any](c *call, p param, condition *sbi.Condition, dst *T, f *form[T]) *sbi.Problem {
+	if p.value == "" && c.tolerate(tol(tolEmptyText)) {
+		return nil
+	}
+	v, err := f.exact(p.value)
+	if err != nil && f.lenient != nil {
+		if lenient, used, ok := f.lenient(p.value); ok && c.tolerate(used) {
+			v, err = lenient, nil
+		}
+	}
 	if err != nil {
-		return sbi.FailParam(c, "query "+p.name, reasonText(err))
+		return sbi.FailParam(condition, "query "+p.name, reasonText(err))
 	}
 	*dst = v
 	return nil
 }
 
+// unknown is the problem with a parameter that is not defined, if it is one.
+func (c *call) unknown(p param) *sbi.Problem {
+	if c.tolerate(tol(tolQueryUnknown)) {
+		return nil
+	}
+	return sbi.FailParam(sbi.InvalidQueryParam, "query "+p.name, "not defined")
+}
+
+// unquote takes a value out of its quotation marks.
+func (c *call) unquote(p *param) {
+	if n := len(p.value); n >= 2 && p.value[0] == '"' && p.value[n-1] == '"' && c.tolerate(tol(tolQueryQuoted)) {
+		p.value = p.value[1 : n-1]
+	}
+}
+
+// readFeatures reads supp-feat; dst stays nil when the value is empty.
+func (c *call) readFeatures(p param, dst **tgpp.Features) *sbi.Problem {
+	if p.value == "" && c.tolerate(tol(tolEmptyText)) {
+		return nil
+	}
+	*dst = new(tgpp.Features)
+	return read(c, p, sbi.OptionalQueryIncorrect, *dst, featuresForm)
+}
+
 // discoverQuery reads the parameters of GET /pcfBindings (TS 29.521
 // §5.3.2.3.2). features is nil without supp-feat.
-func (a *API) discoverQuery(raw string, q *bsf.Query) (features *tgpp.Features, problem *sbi.Problem) {
+func (a *API) discoverQuery(c *call, q *bsf.Query) (features *tgpp.Features, problem *sbi.Problem) {
 	var buf [3]param
-	list, problem := params(raw, buf[:0])
-	for _, p := range list {
-		switch p.name {
-		case "ipv4Addr":
-			problem = read(p, sbi.MandatoryQueryIncorrect, &q.Ipv4Addr, tgpp.ParseIpv4Addr)
-		case "ipv6Prefix":
-			problem = read(p, sbi.MandatoryQueryIncorrect, &q.Ipv6, tgpp.ParseIpv6Prefix)
-		case "macAddr48":
-			problem = read(p, sbi.MandatoryQueryIncorrect, &q.MacAddr48, tgpp.ParseMacAddr48)
-		case "dnn":
-			problem = read(p, sbi.OptionalQueryIncorrect, &q.Dnn, tgpp.ParseDnn)
-		case "supi":
-			problem = read(p, sbi.OptionalQueryIncorrect, &q.Supi, tgpp.ParseSupi)
-		case "gpsi":
-			problem = read(p, sbi.OptionalQueryIncorrect, &q.Gpsi, tgpp.ParseGpsi)
-		case "snssai":
-			q.Snssai = &tgpp.Snssai{}
-			problem = a.object(p, sbi.OptionalQueryIncorrect, func(d *decoder) func(string) {
-				return d.only("snssai", func() { d.snssai("snssai", optional, q.Snssai) })
-			})
-		case "ipDomain":
-			problem = read(p, sbi.OptionalQueryIncorrect, &q.IpDomain, tgpp.ParseIPDomain)
-		case "supp-feat":
-			features = new(tgpp.Features)
-			problem = read(p, sbi.OptionalQueryIncorrect, features, tgpp.ParseFeatures)
-		default:
-			problem = sbi.FailParam(sbi.InvalidQueryParam, "query "+p.name, "not defined")
-		}
-		if problem != nil {
-			return nil, problem
-		}
-	}
+	list, problem := params(c.r.URL.RawQuery, buf[:0])
 	if problem != nil {
 		return nil, problem
+	}
+	for i := range list {
+		p := &list[i]
+		c.unquote(p)
+		if problem := a.discoverParam(c, *p, q, &features); problem != nil {
+			return nil, problem
+		}
 	}
 	hasIP := q.Ipv4Addr.IsValid() || q.Ipv6.IsValid()
 	switch {
@@ -102,18 +111,84 @@ func (a *API) discoverQuery(raw string, q *bsf.Query) (features *tgpp.Features, 
 	return features, problem
 }
 
+// discoverParam reads one parameter of GET /pcfBindings.
+func (a *API) discoverParam(c *call, p param, q *bsf.Query, features **tgpp.Features) *sbi.Problem {
+	switch p.name {
+	case "ipv4Addr":
+		return read(c, p, sbi.MandatoryQueryIncorrect, &q.Ipv4Addr, ipv4Form)
+	case "ipv6Prefix":
+		return read(c, p, sbi.MandatoryQueryIncorrect, &q.Ipv6, askedForm)
+	case "macAddr48":
+		return read(c, p, sbi.MandatoryQueryIncorrect, &q.MacAddr48, macForm)
+	case "dnn":
+		return read(c, p, sbi.OptionalQueryIncorrect, &q.Dnn, dnnForm)
+	case "supi":
+		return read(c, p, sbi.OptionalQueryIncorrect, &q.Supi, supiForm)
+	case "gpsi":
+		return read(c, p, sbi.OptionalQueryIncorrect, &q.Gpsi, gpsiForm)
+	case "snssai":
+		return a.snssaiParam(c, p, q)
+	case "ipDomain":
+		return read(c, p, sbi.OptionalQueryIncorrect, &q.IpDomain, ipDomainForm)
+	case "supp-feat":
+		return c.readFeatures(p, features)
+	default:
+		return c.unknown(p)
+	}
+}
+
+// snssaiParam reads the parameter snssai, which is JSON or a short text.
+func (a *API) snssaiParam(c *call, p param, q *bsf.Query) *sbi.Problem {
+	if p.value == "" && c.tolerate(tol(tolEmptyText)) {
+		return nil
+	}
+	if v, ok := snssaiText(p.value); ok && c.tolerate(tol(tolQuerySnssai)) {
+		q.Snssai = &v
+		return nil
+	}
+	v := new(tgpp.Snssai)
+	return a.object(c, p, sbi.OptionalQueryIncorrect, func(d *decoder) func(string) {
+		return d.only("snssai", func() {
+			if d.snssai("snssai", optional, v) {
+				q.Snssai = v
+			}
+		})
+	})
+}
+
+// snssaiText reads an S-NSSAI as text: "1-010203", "1" (TS 29.571 §5.4.4.2), or
+// eight hexadecimal digits, of which the first two are the sst.
+func snssaiText(s string) (v tgpp.Snssai, ok bool) {
+	sst, sd, hasSd := strings.Cut(s, "-")
+	base := 10
+	if !hasSd && len(s) == 8 {
+		sst, sd, hasSd, base = s[:2], s[2:], true, 16
+	}
+	n, err := strconv.ParseUint(sst, base, 8)
+	if err != nil || base == 10 && sst != strconv.FormatUint(n, 10) {
+		return v, false
+	}
+	if hasSd {
+		if sd, err = tgpp.ParseSd(sd); err != nil {
+			return v, false
+		}
+	}
+	return tgpp.Snssai{Sst: uint8(n), Sd: sd}, true
+}
+
 // object reads a parameter whose value is JSON (TS 29.501 §5.3.13) with the
 // decoder of bodies. The value is wrapped, so that the decoder sees an object
 // with the parameter as its member.
-func (a *API) object(p param, c *sbi.Condition, members func(*decoder) func(string)) *sbi.Problem {
+func (a *API) object(c *call, p param, condition *sbi.Condition, members func(*decoder) func(string)) *sbi.Problem {
 	d := a.decoders.get()
 	defer a.decoders.put(d)
 	d.in.WriteString(`{"` + p.name + `":`)
 	d.in.WriteString(p.value)
 	d.in.WriteByte('}')
 	if problem := d.decode(members(d)); problem != nil {
-		return sbi.FailParam(c, "query "+p.name, problem.Detail)
+		return sbi.FailParam(condition, "query "+p.name, problem.Detail)
 	}
+	c.used |= d.used
 	return nil
 }
 
@@ -131,19 +206,19 @@ func (d *decoder) only(name string, read func()) func(string) {
 }
 
 // ueQuery reads the parameters of GET /pcf-ue-bindings.
-func ueQuery(raw string) (supi tgpp.Supi, gpsi tgpp.Gpsi, features *tgpp.Features, problem *sbi.Problem) {
-	list, problem := params(raw, nil)
+func (a *API) ueQuery(c *call) (supi tgpp.Supi, gpsi tgpp.Gpsi, features *tgpp.Features, problem *sbi.Problem) {
+	list, problem := params(c.r.URL.RawQuery, nil)
 	for _, p := range list {
+		c.unquote(&p)
 		switch p.name {
 		case "supi":
-			problem = read(p, sbi.MandatoryQueryIncorrect, &supi, tgpp.ParseSupi)
+			problem = read(c, p, sbi.MandatoryQueryIncorrect, &supi, supiForm)
 		case "gpsi":
-			problem = read(p, sbi.MandatoryQueryIncorrect, &gpsi, tgpp.ParseGpsi)
+			problem = read(c, p, sbi.MandatoryQueryIncorrect, &gpsi, gpsiForm)
 		case "supp-feat":
-			features = new(tgpp.Features)
-			problem = read(p, sbi.OptionalQueryIncorrect, features, tgpp.ParseFeatures)
+			problem = c.readFeatures(p, &features)
 		default:
-			problem = sbi.FailParam(sbi.InvalidQueryParam, "query "+p.name, "not defined")
+			problem = c.unknown(p)
 		}
 		if problem != nil {
 			return
@@ -156,13 +231,13 @@ func ueQuery(raw string) (supi tgpp.Supi, gpsi tgpp.Gpsi, features *tgpp.Feature
 }
 
 // mbsQuery reads the parameters of GET /pcf-mbs-bindings.
-func (a *API) mbsQuery(raw string) (session *tgpp.MbsSessionId, features *tgpp.Features, problem *sbi.Problem) {
-	list, problem := params(raw, nil)
+func (a *API) mbsQuery(c *call) (session *tgpp.MbsSessionId, features *tgpp.Features, problem *sbi.Problem) {
+	list, problem := params(c.r.URL.RawQuery, nil)
 	for _, p := range list {
 		switch p.name {
 		case "mbs-session-id":
 			var b bsf.PcfMbsBinding
-			problem = a.object(param{"mbsSessionId", p.value}, sbi.MandatoryQueryIncorrect, func(d *decoder) func(string) {
+			problem = a.object(c, param{"mbsSessionId", p.value}, sbi.MandatoryQueryIncorrect, func(d *decoder) func(string) {
 				return d.only("mbsSessionId", func() { d.pcfMbsBinding(&b)("mbsSessionId") })
 			})
 			if problem != nil {
@@ -170,12 +245,11 @@ func (a *API) mbsQuery(raw string) (session *tgpp.MbsSessionId, features *tgpp.F
 			}
 			session = b.MbsSessionId
 		case "supp-feat":
-			features = new(tgpp.Features)
 			// The OpenAPI file declares JSON content here: a quoted string.
 			p.value = strings.Trim(p.value, `"`)
-			problem = read(p, sbi.OptionalQueryIncorrect, features, tgpp.ParseFeatures)
+			problem = c.readFeatures(p, &features)
 		default:
-			problem = sbi.FailParam(sbi.InvalidQueryParam, "query "+p.name, "not defined")
+			problem = c.unknown(p)
 		}
 		if problem != nil {
 			return

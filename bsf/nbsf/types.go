@@ -1,8 +1,8 @@
 package nbsf
 
 import (
-	"fmt"
-	"net/url"
+	"net/netip"
+	"strconv"
 	"strings"
 
 	"bsfd/bsf"
@@ -15,53 +15,53 @@ func (d *decoder) pcfBinding(b *bsf.PcfBinding, notificationURL *string) func(na
 	return func(name string) {
 		switch name {
 		case "supi":
-			text(d, "supi", optional, &b.Supi, tgpp.ParseSupi)
+			text(d, "supi", optional, &b.Supi, supiForm)
 		case "gpsi":
-			text(d, "gpsi", optional, &b.Gpsi, tgpp.ParseGpsi)
+			text(d, "gpsi", optional, &b.Gpsi, gpsiForm)
 		case "ipv4Addr":
-			text(d, "ipv4Addr", mandatory, &b.Ipv4Addr, tgpp.ParseIpv4Addr)
+			text(d, "ipv4Addr", conditional, &b.Ipv4Addr, ipv4Form)
 		case "ipv6Prefix":
-			text(d, "ipv6Prefix", mandatory, &b.Ipv6Prefix, tgpp.ParseIpv6Prefix)
+			text(d, "ipv6Prefix", conditional, &b.Ipv6Prefix, prefixForm)
 		case "addIpv6Prefixes":
-			texts(d, "addIpv6Prefixes", optional, &b.AddIpv6Prefixes, tgpp.ParseIpv6Prefix)
+			texts(d, "addIpv6Prefixes", optional, &b.AddIpv6Prefixes, prefixForm)
 		case "ipDomain":
-			text(d, "ipDomain", mandatory, &b.IpDomain, tgpp.ParseIPDomain)
+			text(d, "ipDomain", conditional, &b.IpDomain, ipDomainForm)
 		case "macAddr48":
-			text(d, "macAddr48", mandatory, &b.MacAddr48, tgpp.ParseMacAddr48)
+			text(d, "macAddr48", conditional, &b.MacAddr48, macForm)
 		case "addMacAddrs":
-			texts(d, "addMacAddrs", optional, &b.AddMacAddrs, tgpp.ParseMacAddr48)
+			texts(d, "addMacAddrs", optional, &b.AddMacAddrs, macForm)
 		case "dnn":
-			text(d, "dnn", mandatory, &b.Dnn, tgpp.ParseDnn)
+			text(d, "dnn", mandatory, &b.Dnn, dnnForm)
 		case "pcfFqdn":
-			text(d, "pcfFqdn", mandatory, &b.PcfFqdn, tgpp.ParseFqdn)
+			d.pcfName("pcfFqdn", &b.PcfFqdn, &b.PcfIpEndPoints)
 		case "pcfIpEndPoints":
-			d.endPoints("pcfIpEndPoints", mandatory, &b.PcfIpEndPoints)
+			d.endPoints("pcfIpEndPoints", &b.PcfIpEndPoints)
 		case "pcfDiamHost":
-			text(d, "pcfDiamHost", mandatory, &b.PcfDiamHost, tgpp.ParseFqdn)
+			text(d, "pcfDiamHost", conditional, &b.PcfDiamHost, diamName)
 		case "pcfDiamRealm":
-			text(d, "pcfDiamRealm", mandatory, &b.PcfDiamRealm, tgpp.ParseFqdn)
+			text(d, "pcfDiamRealm", conditional, &b.PcfDiamRealm, diamName)
 		case "pcfSmFqdn":
-			text(d, "pcfSmFqdn", mandatory, &b.PcfSmFqdn, tgpp.ParseFqdn)
+			d.pcfName("pcfSmFqdn", &b.PcfSmFqdn, &b.PcfSmIpEndPoints)
 		case "pcfSmIpEndPoints":
-			d.endPoints("pcfSmIpEndPoints", mandatory, &b.PcfSmIpEndPoints)
+			d.endPoints("pcfSmIpEndPoints", &b.PcfSmIpEndPoints)
 		case "snssai":
 			d.snssai("snssai", mandatory, &b.Snssai)
 		case "suppFeat":
 			d.features(&b.SuppFeat)
 		case "pcfId":
-			text(d, "pcfId", optional, &b.PcfId, tgpp.ParseNfInstanceId)
+			text(d, "pcfId", optional, &b.PcfId, nfInstanceID)
 		case "pcfSetId":
-			text(d, "pcfSetId", optional, &b.PcfSetId, tgpp.ParseNfSetId)
+			text(d, "pcfSetId", optional, &b.PcfSetId, nfSetID)
 		case "recoveryTime":
-			text(d, "recoveryTime", optional, &b.RecoveryTime, tgpp.ParseDateTime)
+			text(d, "recoveryTime", optional, &b.RecoveryTime, dateTime)
 		case "paraCom":
 			d.paraCom(b)
 		case "bindLevel":
-			text(d, "bindLevel", optional, &b.BindLevel, parseExtensible)
+			text(d, "bindLevel", optional, &b.BindLevel, extensible)
 		case "ipv4FrameRouteList":
-			texts(d, "ipv4FrameRouteList", optional, &b.Ipv4FrameRouteList, tgpp.ParseIpv4AddrMask)
+			texts(d, "ipv4FrameRouteList", optional, &b.Ipv4FrameRouteList, ipv4RouteForm)
 		case "ipv6FrameRouteList":
-			texts(d, "ipv6FrameRouteList", optional, &b.Ipv6FrameRouteList, tgpp.ParseIpv6Prefix)
+			texts(d, "ipv6FrameRouteList", optional, &b.Ipv6FrameRouteList, prefixForm)
 		default:
 			d.unknown(name, notificationURL)
 		}
@@ -89,39 +89,57 @@ func (d *decoder) unknown(name string, notificationURL *string) {
 	})
 }
 
-func (d *decoder) snssai(name string, c class, dst *tgpp.Snssai) {
+func (d *decoder) snssai(name string, c class, dst *tgpp.Snssai) bool {
 	var v tgpp.Snssai
-	hasSst := false
-	ok := d.nested(name, c, func(member string) {
+	seen := false // also when it was rejected
+	inner := min(c, conditional)
+	if !d.nested(name, c, func(member string) {
 		switch member {
 		case "sst":
-			var n uint64
-			if n, hasSst = d.integer("sst", c, 255); hasSst {
-				v.Sst = uint8(n)
-			} else {
-				hasSst = true // rejected already
-			}
+			seen = d.sst(inner, &v.Sst)
 		case "sd":
-			text(d, "sd", c, &v.Sd, tgpp.ParseSd)
+			text(d, "sd", inner, &v.Sd, sdForm)
 		default:
 			d.skip()
 		}
-	})
-	if !ok {
-		return
+	}) {
+		return false
 	}
-	if !hasSst {
+	if !seen {
 		d.path = append(d.path, step{name: name})
 		d.reject("sst", c, "required")
 		d.path = d.path[:len(d.path)-1]
 	}
 	*dst = v
+	return true
+}
+
+// sst reads a slice/service type, and reports whether there was one.
+func (d *decoder) sst(c class, dst *uint8) bool {
+	const limit = 255
+	switch next := d.next(); {
+	case next == 'n' && d.tolerate(tol(tolNull)):
+		d.literal("null")
+		return false
+	case next == '"':
+		s := d.str()
+		n, err := strconv.ParseUint(s, 10, 8)
+		if err != nil || s != strconv.FormatUint(n, 10) || !d.tolerate(tol(tolSstText)) {
+			d.reject("sst", c, wholeNumber(limit))
+		}
+		*dst = uint8(n)
+	default:
+		n, _ := d.integer("sst", c, limit)
+		*dst = uint8(n)
+	}
+	return true
 }
 
 func (d *decoder) features(dst **tgpp.Features) {
 	var f tgpp.Features
-	text(d, "suppFeat", mandatory, &f, tgpp.ParseFeatures)
-	*dst = &f
+	if text(d, "suppFeat", conditional, &f, featuresForm) {
+		*dst = &f
+	}
 }
 
 func (d *decoder) paraCom(b *bsf.PcfBinding) {
@@ -129,12 +147,14 @@ func (d *decoder) paraCom(b *bsf.PcfBinding) {
 	if d.nested("paraCom", optional, func(member string) {
 		switch member {
 		case "supi":
-			text(d, "supi", optional, &p.Supi, tgpp.ParseSupi)
+			text(d, "supi", optional, &p.Supi, supiForm)
 		case "dnn":
-			text(d, "dnn", optional, &p.Dnn, tgpp.ParseDnn)
+			text(d, "dnn", optional, &p.Dnn, dnnForm)
 		case "snssai":
-			p.Snssai = &tgpp.Snssai{}
-			d.snssai("snssai", optional, p.Snssai)
+			var v tgpp.Snssai
+			if d.snssai("snssai", optional, &v) {
+				p.Snssai = &v
+			}
 		default:
 			d.skip()
 		}
@@ -143,52 +163,76 @@ func (d *decoder) paraCom(b *bsf.PcfBinding) {
 	}
 }
 
-func (d *decoder) endPoints(name string, c class, dst *[]tgpp.IpEndPoint) {
+func (d *decoder) endPoints(name string, dst *[]tgpp.IpEndPoint) {
 	var list []tgpp.IpEndPoint
-	d.list(name, c, func() {
+	d.list(name, conditional, func() bool {
 		var e tgpp.IpEndPoint
-		d.nested("", c, func(member string) {
-			switch member {
-			case "ipv4Address":
-				text(d, "ipv4Address", c, &e.Ipv4Address, tgpp.ParseIpv4Addr)
-			case "ipv6Address":
-				text(d, "ipv6Address", c, &e.Ipv6Address, tgpp.ParseIpv6Addr)
-			case "transport":
-				text(d, "transport", c, &e.Transport, parseExtensible)
-			case "port":
-				if n, ok := d.integer("port", c, 65535); ok {
-					port := uint16(n)
-					e.Port = &port
-				}
-			default:
-				d.skip()
-			}
-		})
-		if e.Ipv4Address.IsValid() && e.Ipv6Address.IsValid() {
-			d.reject("ipv6Address", c, "not together with ipv4Address")
+		if !d.nested("", conditional, d.endPoint(&e)) {
+			return false
 		}
-		list = append(list, e)
+		list = append(list, d.separate(e)...)
+		return true
 	})
 	*dst = list
+}
+
+func (d *decoder) endPoint(e *tgpp.IpEndPoint) func(name string) {
+	return func(member string) {
+		switch member {
+		case "ipv4Address":
+			text(d, "ipv4Address", conditional, &e.Ipv4Address, ipv4Form)
+		case "ipv6Address":
+			text(d, "ipv6Address", conditional, &e.Ipv6Address, ipv6Form)
+		case "transport":
+			text(d, "transport", conditional, &e.Transport, extensible)
+		case "port":
+			if n, ok := d.integer("port", conditional, 65535); ok {
+				port := uint16(n)
+				e.Port = &port
+			}
+		default:
+			d.skip()
+		}
+	}
+}
+
+// separate returns an end point as one that has at most one address, or as two
+// of them.
+func (d *decoder) separate(e tgpp.IpEndPoint) []tgpp.IpEndPoint {
+	if e.Ipv6Address.Is4In6() && d.tolerate(tol(tolIpv4Mapped)) {
+		if mapped := e.Ipv6Address.Unmap(); !e.Ipv4Address.IsValid() || e.Ipv4Address == mapped {
+			e.Ipv4Address, e.Ipv6Address = mapped, netip.Addr{}
+		}
+	}
+	if !e.Ipv4Address.IsValid() || !e.Ipv6Address.IsValid() {
+		return []tgpp.IpEndPoint{e}
+	}
+	if !d.tolerate(tol(tolDualEndPoint)) {
+		d.reject("ipv6Address", conditional, "not together with ipv4Address")
+		return nil
+	}
+	second := e
+	e.Ipv6Address, second.Ipv4Address = netip.Addr{}, netip.Addr{}
+	return []tgpp.IpEndPoint{e, second}
 }
 
 func (d *decoder) pcfForUeBinding(b *bsf.PcfForUeBinding) func(name string) {
 	return func(name string) {
 		switch name {
 		case "supi":
-			text(d, "supi", mandatory, &b.Supi, tgpp.ParseSupi)
+			text(d, "supi", mandatory, &b.Supi, supiForm)
 		case "gpsi":
-			text(d, "gpsi", optional, &b.Gpsi, tgpp.ParseGpsi)
+			text(d, "gpsi", optional, &b.Gpsi, gpsiForm)
 		case "pcfForUeFqdn":
-			text(d, "pcfForUeFqdn", mandatory, &b.PcfForUeFqdn, tgpp.ParseFqdn)
+			d.pcfName("pcfForUeFqdn", &b.PcfForUeFqdn, &b.PcfForUeIpEndPoints)
 		case "pcfForUeIpEndPoints":
-			d.endPoints("pcfForUeIpEndPoints", mandatory, &b.PcfForUeIpEndPoints)
+			d.endPoints("pcfForUeIpEndPoints", &b.PcfForUeIpEndPoints)
 		case "pcfId":
-			text(d, "pcfId", optional, &b.PcfId, tgpp.ParseNfInstanceId)
+			text(d, "pcfId", optional, &b.PcfId, nfInstanceID)
 		case "pcfSetId":
-			text(d, "pcfSetId", optional, &b.PcfSetId, tgpp.ParseNfSetId)
+			text(d, "pcfSetId", optional, &b.PcfSetId, nfSetID)
 		case "bindLevel":
-			text(d, "bindLevel", optional, &b.BindLevel, parseExtensible)
+			text(d, "bindLevel", optional, &b.BindLevel, extensible)
 		case "suppFeat":
 			d.features(&b.SuppFeat)
 		default:
@@ -201,23 +245,26 @@ func (d *decoder) pcfMbsBinding(b *bsf.PcfMbsBinding) func(name string) {
 	return func(name string) {
 		switch name {
 		case "mbsSessionId":
-			b.MbsSessionId = &tgpp.MbsSessionId{}
-			d.nested("mbsSessionId", mandatory, d.mbsSessionId(b.MbsSessionId))
-			if b.MbsSessionId.Tmgi == nil && b.MbsSessionId.Ssm == nil && len(d.bad) == 0 && d.err == nil {
+			var m tgpp.MbsSessionId
+			if !d.nested("mbsSessionId", mandatory, d.mbsSessionId(&m)) {
+				return
+			}
+			b.MbsSessionId = &m
+			if m.Tmgi == nil && m.Ssm == nil && len(d.bad) == 0 {
 				d.reject("mbsSessionId", mandatory, "tmgi or ssm is required")
 			}
 		case "pcfFqdn":
-			text(d, "pcfFqdn", mandatory, &b.PcfFqdn, tgpp.ParseFqdn)
+			d.pcfName("pcfFqdn", &b.PcfFqdn, &b.PcfIpEndPoints)
 		case "pcfIpEndPoints":
-			d.endPoints("pcfIpEndPoints", mandatory, &b.PcfIpEndPoints)
+			d.endPoints("pcfIpEndPoints", &b.PcfIpEndPoints)
 		case "pcfId":
-			text(d, "pcfId", optional, &b.PcfId, tgpp.ParseNfInstanceId)
+			text(d, "pcfId", optional, &b.PcfId, nfInstanceID)
 		case "pcfSetId":
-			text(d, "pcfSetId", optional, &b.PcfSetId, tgpp.ParseNfSetId)
+			text(d, "pcfSetId", optional, &b.PcfSetId, nfSetID)
 		case "bindLevel":
-			text(d, "bindLevel", optional, &b.BindLevel, parseExtensible)
+			text(d, "bindLevel", optional, &b.BindLevel, extensible)
 		case "recoveryTime":
-			text(d, "recoveryTime", optional, &b.RecoveryTime, tgpp.ParseDateTime)
+			text(d, "recoveryTime", optional, &b.RecoveryTime, dateTime)
 		case "suppFeat":
 			d.features(&b.SuppFeat)
 		default:
@@ -230,26 +277,34 @@ func (d *decoder) mbsSessionId(m *tgpp.MbsSessionId) func(name string) {
 	return func(name string) {
 		switch name {
 		case "tmgi":
-			m.Tmgi = &tgpp.Tmgi{}
-			d.nested("tmgi", mandatory, d.tmgi(m.Tmgi))
-			d.require("tmgi", "mbsServiceId", m.Tmgi.MbsServiceId != "")
-			d.require("tmgi", "plmnId", m.Tmgi.PlmnId.Mcc != "")
+			var t tgpp.Tmgi
+			if d.nested("tmgi", conditional, d.tmgi(&t)) {
+				m.Tmgi = &t
+				d.require("tmgi", "mbsServiceId", t.MbsServiceId != "")
+				d.require("tmgi", "plmnId", t.PlmnId.Mcc != "")
+			}
 		case "ssm":
-			m.Ssm = &tgpp.Ssm{}
-			d.nested("ssm", mandatory, func(name string) {
-				switch name {
-				case "sourceIpAddr":
-					d.ipAddr("sourceIpAddr", &m.Ssm.SourceIpAddr)
-				case "destIpAddr":
-					d.ipAddr("destIpAddr", &m.Ssm.DestIpAddr)
-				default:
-					d.skip()
-				}
-			})
-			d.require("ssm", "sourceIpAddr", m.Ssm.SourceIpAddr != tgpp.IpAddr{})
-			d.require("ssm", "destIpAddr", m.Ssm.DestIpAddr != tgpp.IpAddr{})
+			var v tgpp.Ssm
+			if d.nested("ssm", conditional, d.ssm(&v)) {
+				m.Ssm = &v
+				d.require("ssm", "sourceIpAddr", v.SourceIpAddr != tgpp.IpAddr{})
+				d.require("ssm", "destIpAddr", v.DestIpAddr != tgpp.IpAddr{})
+			}
 		case "nid":
-			text(d, "nid", mandatory, &m.Nid, tgpp.ParseNid)
+			text(d, "nid", conditional, &m.Nid, nid)
+		default:
+			d.skip()
+		}
+	}
+}
+
+func (d *decoder) ssm(v *tgpp.Ssm) func(name string) {
+	return func(name string) {
+		switch name {
+		case "sourceIpAddr":
+			d.ipAddr("sourceIpAddr", &v.SourceIpAddr)
+		case "destIpAddr":
+			d.ipAddr("destIpAddr", &v.DestIpAddr)
 		default:
 			d.skip()
 		}
@@ -270,14 +325,14 @@ func (d *decoder) tmgi(t *tgpp.Tmgi) func(name string) {
 	return func(name string) {
 		switch name {
 		case "mbsServiceId":
-			text(d, "mbsServiceId", mandatory, &t.MbsServiceId, tgpp.ParseMbsServiceId)
+			text(d, "mbsServiceId", mandatory, &t.MbsServiceId, mbsServiceID)
 		case "plmnId":
 			if d.nested("plmnId", mandatory, func(name string) {
 				switch name {
 				case "mcc":
-					text(d, "mcc", mandatory, &t.PlmnId.Mcc, parseAny)
+					text(d, "mcc", mandatory, &t.PlmnId.Mcc, anyText)
 				case "mnc":
-					text(d, "mnc", mandatory, &t.PlmnId.Mnc, parseAny)
+					text(d, "mnc", mandatory, &t.PlmnId.Mnc, anyText)
 				default:
 					d.skip()
 				}
@@ -294,21 +349,24 @@ func (d *decoder) tmgi(t *tgpp.Tmgi) func(name string) {
 
 func (d *decoder) ipAddr(name string, a *tgpp.IpAddr) {
 	n := 0
+	counted := func(given bool) {
+		if given {
+			n++
+		}
+	}
 	ok := d.nested(name, mandatory, func(member string) {
-		n++
 		switch member {
 		case "ipv4Addr":
-			text(d, "ipv4Addr", mandatory, &a.Ipv4Addr, tgpp.ParseIpv4Addr)
+			counted(text(d, "ipv4Addr", conditional, &a.Ipv4Addr, ipv4Form))
 		case "ipv6Addr":
-			text(d, "ipv6Addr", mandatory, &a.Ipv6Addr, tgpp.ParseIpv6Addr)
+			counted(text(d, "ipv6Addr", conditional, &a.Ipv6Addr, ipv6Form))
 		case "ipv6Prefix":
-			text(d, "ipv6Prefix", mandatory, &a.Ipv6Prefix, tgpp.ParseIpv6Prefix)
+			counted(text(d, "ipv6Prefix", conditional, &a.Ipv6Prefix, prefixForm))
 		default:
-			n--
 			d.skip()
 		}
 	})
-	if ok && n != 1 {
+	if ok && n != 1 && len(d.bad) == 0 {
 		d.reject(name, mandatory, "exactly one of ipv4Addr, ipv6Addr and ipv6Prefix is required")
 	}
 }
@@ -317,23 +375,28 @@ func (d *decoder) subscription(s *bsf.Subscription) func(name string) {
 	return func(name string) {
 		switch name {
 		case "events":
-			texts(d, "events", mandatory, &s.Events, parseExtensible)
+			texts(d, "events", mandatory, &s.Events, extensible)
 		case "notifUri":
-			text(d, "notifUri", mandatory, &s.NotifUri, parseHTTPURI)
+			text(d, "notifUri", mandatory, &s.NotifUri, httpURI)
 		case "notifCorreId":
-			text(d, "notifCorreId", mandatory, &s.NotifCorreId, parseExtensible)
+			text(d, "notifCorreId", mandatory, &s.NotifCorreId, extensible)
 		case "supi":
-			text(d, "supi", mandatory, &s.Supi, tgpp.ParseSupi)
+			text(d, "supi", mandatory, &s.Supi, supiForm)
 		case "gpsi":
-			text(d, "gpsi", optional, &s.Gpsi, tgpp.ParseGpsi)
+			text(d, "gpsi", optional, &s.Gpsi, gpsiForm)
 		case "snssaiDnnPairs":
-			s.SnssaiDnnPairs = &bsf.SnssaiDnnPair{}
-			d.pair("snssaiDnnPairs", mandatory, s.SnssaiDnnPairs)
+			var p bsf.SnssaiDnnPair
+			if d.pair("snssaiDnnPairs", conditional, &p) {
+				s.SnssaiDnnPairs = &p
+			}
 		case "addSnssaiDnnPairs":
-			d.list("addSnssaiDnnPairs", optional, func() {
+			d.list("addSnssaiDnnPairs", optional, func() bool {
 				var p bsf.SnssaiDnnPair
-				d.pair("", optional, &p)
-				s.AddSnssaiDnnPairs = append(s.AddSnssaiDnnPairs, p)
+				ok := d.pair("", optional, &p)
+				if ok {
+					s.AddSnssaiDnnPairs = append(s.AddSnssaiDnnPairs, p)
+				}
+				return ok
 			})
 		case "suppFeat":
 			d.features(&s.SuppFeat)
@@ -343,44 +406,23 @@ func (d *decoder) subscription(s *bsf.Subscription) func(name string) {
 	}
 }
 
-func (d *decoder) pair(name string, c class, p *bsf.SnssaiDnnPair) {
+// pair reads a slice with a data network, and reports whether there was one.
+func (d *decoder) pair(name string, c class, p *bsf.SnssaiDnnPair) bool {
 	hasDnn, hasSnssai := false, false
 	if !d.nested(name, c, func(member string) {
 		switch member {
 		case "dnn":
-			hasDnn = true
-			text(d, "dnn", c, &p.Dnn, tgpp.ParseDnn)
+			hasDnn = text(d, "dnn", c, &p.Dnn, dnnForm)
 		case "snssai":
-			hasSnssai = true
-			d.snssai("snssai", c, &p.Snssai)
+			hasSnssai = d.snssai("snssai", c, &p.Snssai)
 		default:
 			d.skip()
 		}
 	}) {
-		return
+		return false
 	}
-	if !hasDnn || !hasSnssai {
+	if (!hasDnn || !hasSnssai) && len(d.bad) == 0 {
 		d.reject(name, c, "dnn and snssai are required")
 	}
-}
-
-// parseExtensible accepts any text of an extensible enumeration, or of an
-// identifier of the consumer's.
-func parseExtensible(s string) (string, error) {
-	if s == "" || len(s) > 1024 {
-		return "", fmt.Errorf("%w: must have 1 to 1024 bytes", tgpp.ErrFormat)
-	}
-	return s, nil
-}
-
-// parseAny leaves the check to the type that the text becomes a part of.
-func parseAny(s string) (string, error) { return s, nil }
-
-// parseHTTPURI accepts an absolute http or https URI with a host.
-func parseHTTPURI(s string) (string, error) {
-	u, err := url.Parse(s)
-	if err != nil || len(s) > 4096 || u.Host == "" || u.User != nil || u.Scheme != "http" && u.Scheme != "https" {
-		return "", fmt.Errorf("%w: must be an absolute http or https URI", tgpp.ErrFormat)
-	}
-	return s, nil
+	return true
 }

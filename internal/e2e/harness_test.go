@@ -21,6 +21,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"bsfd/internal/spectest"
 )
 
 // program is the program under test.
@@ -280,14 +282,4 @@ func binding(n int, extra ...string) string {
 func ipv4(n int) string { return fmt.Sprintf("10.%d.%d.%d", n>>16&255, n>>8&255, n&255) }
 
 // shared is a folder of reference material that may lie beside the sources.
-func shared(t testing.TB, path ...string) string {
-	t.Helper()
-	dir, err := filepath.Abs(filepath.Join(append([]string{"..", "..", "..", "shared"}, path...)...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(dir); err != nil {
-		t.Skipf("%s is not here: skipping", filepath.Join(path...))
-	}
-	return dir
-}
+func shared(t testing.TB, path ...string) string { return spectest.Shared(t, "../..", path...) }

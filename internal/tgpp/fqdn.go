@@ -3,6 +3,7 @@ package tgpp
 import (
 	"fmt"
 	"net/netip"
+	"strconv"
 	"strings"
 )
 
@@ -47,6 +48,38 @@ type IpEndPoint struct {
 	Transport   string     `json:"transport,omitempty"`
 	Port        *uint16    `json:"port,omitempty"`
 }
+
+// AppendJSON appends the end point as TS 29.510 §6.1.6.2.5 writes it.
+func (e *IpEndPoint) AppendJSON(dst []byte) []byte {
+	start := len(dst)
+	member := func(name string) {
+		dst = append(append(append(dst, ',', '"'), name...), '"', ':')
+	}
+	if e.Ipv4Address.IsValid() {
+		member("ipv4Address")
+		dst = append(e.Ipv4Address.AppendTo(append(dst, '"')), '"')
+	}
+	if e.Ipv6Address.IsValid() {
+		member("ipv6Address")
+		dst = append(AppendIpv6Addr(append(dst, '"'), e.Ipv6Address), '"')
+	}
+	if e.Transport != "" {
+		member("transport")
+		dst = AppendJSONString(dst, e.Transport)
+	}
+	if e.Port != nil {
+		member("port")
+		dst = strconv.AppendUint(dst, uint64(*e.Port), 10)
+	}
+	if len(dst) == start {
+		dst = append(dst, '{')
+	}
+	dst[start] = '{'
+	return append(dst, '}')
+}
+
+// MarshalJSON implements json.Marshaler with AppendJSON.
+func (e IpEndPoint) MarshalJSON() ([]byte, error) { return e.AppendJSON(nil), nil }
 
 // Equal reports whether both end points are the same in every attribute.
 func (e IpEndPoint) Equal(o IpEndPoint) bool {

@@ -46,6 +46,21 @@ type IpAddr struct {
 	Ipv6Prefix netip.Prefix `json:"ipv6Prefix,omitzero"`
 }
 
+// MarshalJSON implements json.Marshaler. IPv6 is never in the mixed notation,
+// which net/netip prefers for mapped addresses and TS 29.571 does not have.
+func (a IpAddr) MarshalJSON() ([]byte, error) {
+	switch {
+	case a.Ipv4Addr.IsValid():
+		return append(a.Ipv4Addr.AppendTo([]byte(`{"ipv4Addr":"`)), `"}`...), nil
+	case a.Ipv6Addr.IsValid():
+		return append(AppendIpv6Addr([]byte(`{"ipv6Addr":"`), a.Ipv6Addr), `"}`...), nil
+	case a.Ipv6Prefix.IsValid():
+		return append(AppendIpv6Prefix([]byte(`{"ipv6Prefix":"`), a.Ipv6Prefix), `"}`...), nil
+	default:
+		return []byte("{}"), nil
+	}
+}
+
 // Key is the canonical text of the address.
 func (a IpAddr) Key() string {
 	switch {

@@ -2,7 +2,9 @@ package sbi
 
 import (
 	"context"
+	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"bsfd/internal/admission"
@@ -53,4 +55,17 @@ func PeerOf(ctx context.Context) *admission.Peer {
 		return &c.peer
 	}
 	return nil
+}
+
+// PeerName is what the sender of a request calls itself in User-Agent, or its
+// address.
+func PeerName(r *http.Request) string {
+	const limit = 128
+	if agent := r.UserAgent(); agent != "" {
+		return strings.ToValidUTF8(agent[:min(len(agent), limit)], "")
+	}
+	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
+		return host
+	}
+	return r.RemoteAddr
 }

@@ -9,13 +9,19 @@ import (
 	"strings"
 )
 
-// RequireMediaType returns the problem with a request whose body is not of the
-// media type (TS 29.501 §5.2.1).
-func RequireMediaType(r *http.Request, want string) *Problem {
-	if !hasMediaType(r.Header["Content-Type"], want) {
-		return Fail(UnsupportedMediaType, "the body must be "+want).With("Accept", want)
+// MediaType is the media type of the body of a request in lower case, without
+// parameters (TS 29.501 §5.2.1): empty when there is none, "?" when there are
+// several.
+func MediaType(r *http.Request) string {
+	values := r.Header["Content-Type"]
+	switch len(values) {
+	case 0:
+		return ""
+	case 1:
+		v, _, _ := strings.Cut(values[0], ";")
+		return strings.ToLower(strings.TrimSpace(v))
 	}
-	return nil
+	return "?"
 }
 
 // ReadBody reads the body of a request into buf, at most limit bytes after
@@ -47,14 +53,6 @@ func ReadBody(r *http.Request, buf *bytes.Buffer, limit int) *Problem {
 		return Fail(ContentTooLarge, "the body is too large")
 	}
 	return nil
-}
-
-func hasMediaType(values []string, want string) bool {
-	if len(values) != 1 {
-		return false
-	}
-	v, _, _ := strings.Cut(values[0], ";")
-	return strings.EqualFold(strings.TrimSpace(v), want)
 }
 
 // AcceptsJSON reports whether the answer may be application/json.
