@@ -256,7 +256,7 @@ func (p *server) startDiameter(ctx context.Context, group *errgroup.Group, regis
 		Bindings: registry, Remote: p.cfg.Storage.Engine == storage.Postgres, Admitter: gate, Reports: gate,
 		Documents: store, Log: p.log, Metrics: p.metrics,
 	}
-	if p.rx, err = diameter.New(p.cfg.Diameter, deps); err != nil {
+	if p.rx, err = diameter.New(p.cfg.Gateway(), deps); err != nil {
 		return fmt.Errorf("diameter.%w", err)
 	}
 	if err = p.rx.Listen(ctx); err != nil {

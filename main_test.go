@@ -15,10 +15,10 @@ import (
 // other, and only the wiring knows everyone.
 var doors = map[string][]string{
 	".":                   {"bsf", "bsf/nbsf", "config", "diameter", "overload", "storage", "storage/postgres", "web/oam", "web/sbi", "internal/heap", "internal/lab", "internal/process", "internal/settings"},
-	"config":              {"bsf", "bsf/nbsf", "diameter", "internal/tgpp", "overload", "storage", "storage/embedded", "storage/postgres", "web/oam", "web/sbi"},
+	"config":              {"bsf", "bsf/nbsf", "diameter", "internal/tgpp", "internal/tolerate", "overload", "storage", "storage/embedded", "storage/postgres", "web/oam", "web/sbi"},
 	"bsf":                 {"internal/tgpp"},
-	"bsf/nbsf":            {"bsf", "internal/admission", "internal/tgpp", "web/sbi"},
-	"diameter":            {"bsf", "diameter/rx", "internal/admission", "internal/settings", "internal/tgpp"},
+	"bsf/nbsf":            {"bsf", "internal/admission", "internal/tgpp", "internal/tolerate", "web/sbi"},
+	"diameter":            {"bsf", "diameter/rx", "internal/admission", "internal/settings", "internal/tgpp", "internal/tolerate"},
 	"diameter/rx":         {},
 	"storage":             {"bsf", "storage/embedded", "storage/memory", "storage/postgres"},
 	"storage/memory":      {"bsf", "internal/tgpp"},
@@ -31,6 +31,8 @@ var doors = map[string][]string{
 	"internal/admission":  {},
 	"internal/settings":   {"bsf"},
 	"internal/tgpp":       {},
+	"internal/tolerate":   {},
+	"internal/spectest":   {},
 	"internal/heap":       {},
 	"internal/pgtest":     {},
 	"internal/process":    {},

@@ -230,6 +230,15 @@ func (c *Config) ErrorConfig(instanceID string) sbi.ErrorConfig {
 	return e
 }
 
+// Gateway is the configuration of the Rx gateway.
+func (c *Config) Gateway() diameter.Config {
+	d := c.Diameter
+	if c.SBI.Strict {
+		d.Tolerate = nil
+	}
+	return d
+}
+
 // Client is the configuration of the client for requests of an instance.
 func (c *Config) Client(instanceID string) sbi.ClientConfig {
 	n := c.Notifications.ClientConfig

@@ -14,11 +14,18 @@ func (c *conn) forwardAnswer(t *turn, m []byte) {
 	h := rx.ParseHeader(m)
 	p := c.pend.take(h.HopByHop)
 	if p == nil {
-		c.counters.discarded.Add(1)
-		c.g.metrics.discarded.Inc()
+		c.discard(t, h, "an answer to no request, or a late one")
 		return
 	}
-	if err := t.view.Scan(m); err != nil {
+	if application := rx.ParseHeader(p.msg).Application; h.Application != application {
+		if !c.g.tolerates(c.host(), tolAnswerApplication) {
+			c.discard(t, h, "an answer of another application than its request")
+			c.g.give(t, p, rx.Base(rx.UnableToComply), "the answer of "+c.host()+" is of another application")
+			return
+		}
+		rx.SetApplication(m, application)
+	}
+	if err := c.scan(t, m); err != nil {
 		c.g.metrics.malformed.WithLabelValues("answer").Inc()
 		c.g.give(t, p, rx.Base(rx.UnableToComply), "the answer of "+c.host()+" cannot be read")
 		return
@@ -101,6 +108,7 @@ func (g *Gateway) resend(t *turn, p *pending, v *rx.View, retransmit bool, reaso
 			return false
 		}
 		rx.SetRetransmit(p.msg, retransmit || v.Flags&rx.FlagRetransmit != 0)
+		g.present(p, h.conn)
 		next := h.conn.peer.Load()
 		tried = append(slices.Clip(tried), next)
 		p.tried = tried

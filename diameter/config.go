@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"bsfd/diameter/rx"
+	"bsfd/internal/tolerate"
 )
 
 // Mode is how the gateway answers an AAR (TS 29.213 §7.1).
@@ -55,6 +56,11 @@ type Config struct {
 	RoutingMode     RoutingMode `koanf:"routingMode" usage:"address family of dialled peers: IPv4, IPv6, IPv4_IPv6 or IPv6_IPv4"`
 	// AllowedRealms lets hosts in that are not in Peers.
 	AllowedRealms []string `koanf:"allowedRealms" usage:"realms whose hosts may connect without being a configured peer; * for all"`
+	// OwnOriginRealms are those of peers that are presented this node as the
+	// origin of RAR and ASR.
+	OwnOriginRealms []string `koanf:"ownOriginRealms" usage:"realms whose peers get RAR and ASR with the Origin-Host and Origin-Realm of this node (Kamailio)"`
+	// Tolerate names the rows of Tolerances that are allowed.
+	Tolerate []string `koanf:"tolerate" usage:"what is served against the letter: names of docs/interoperability.md, all, or none"`
 	// ServedRealms are served beside OriginRealm and the realms of peers and
 	// routes.
 	ServedRealms         []string      `koanf:"servedRealms" usage:"realms that are served beside those of this node, its peers and its routes; * for all"`
@@ -172,6 +178,7 @@ func DefaultConfig() Config {
 	return Config{
 		Enabled:     true,
 		Listen:      []string{"127.0.0.1:3868"},
+		Tolerate:    []string{tolerate.All},
 		OriginHost:  "bsf.localdomain",
 		OriginRealm: "localdomain",
 		ProductName: "bsfd",
@@ -222,6 +229,7 @@ func (c *Config) Check() error {
 		{"routingMode", oneOf(c.RoutingMode, RoutingIPv4, RoutingIPv6, RoutingIPv4IPv6, RoutingIPv6IPv4)},
 		{"discoveryTimeout", within(c.DiscoveryTimeout, time.Millisecond, time.Minute)},
 		{"tls", c.TLS.check()},
+		{"tolerate", c.checkTolerate()},
 		{"timers", c.Timers.check()},
 		{"retry", c.Retry.check()},
 		{"transport", c.Transport.check()},
@@ -340,4 +348,9 @@ func (r Repaving) check() error {
 		}
 	}
 	return nil
+}
+
+func (c *Config) checkTolerate() error {
+	_, err := Tolerances.Parse(c.Tolerate)
+	return err
 }

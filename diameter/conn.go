@@ -304,7 +304,7 @@ func (c *conn) message(t *turn, m []byte) error {
 	switch {
 	case p == nil:
 		return c.greet(t, m)
-	case h.Application == 0 && h.Command != rx.AA:
+	case h.Application == 0 && h.Command != rx.AA && (h.Request() || h.Command.Base()):
 		return c.base(t, p, m)
 	}
 	if c.doubtful.Load() {

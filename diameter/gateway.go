@@ -19,6 +19,7 @@ import (
 	"bsfd/bsf"
 	"bsfd/diameter/rx"
 	"bsfd/internal/settings"
+	"bsfd/internal/tolerate"
 )
 
 // Bindings is where PCFs are found. *bsf.Registry implements it.
@@ -66,6 +67,9 @@ type Gateway struct {
 	stale    *staleReporter
 	lookups  lookupQueue
 
+	allowed   tolerate.Set
+	tolerated *tolerate.Ledger
+
 	stateID   uint32
 	e2e       atomic.Uint32
 	draining  atomic.Bool
@@ -108,6 +112,9 @@ func New(cfg Config, deps Deps) (*Gateway, error) {
 		sets:    make(map[string][]*peer), peers: make(map[string]*peer), conns: make(map[*conn]struct{}),
 	}
 	g.e2e.Store(firstEndToEnd(now))
+	// Check has read the names.
+	g.allowed, _ = Tolerances.Parse(cfg.Tolerate)
+	g.tolerated = tolerate.NewLedger(Tolerances, "ocbsf_diam_tolerated_total", g.log, deps.Metrics)
 	g.often = g.log.Sample(&zerolog.BurstSampler{Burst: linesPerSecond, Period: time.Second})
 	var err error
 	if g.results, err = cfg.results(); err != nil {
@@ -165,7 +172,7 @@ func (g *Gateway) peer(host string) *peer {
 	if p, ok := g.peers[host]; ok {
 		return p
 	}
-	return g.peers[strings.ToLower(host)]
+	return g.peers[strings.ToLower(strings.TrimSuffix(host, "."))]
 }
 
 // admit finds the peer of a CER, or makes one when its realm is allowed.

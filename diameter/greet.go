@@ -41,11 +41,14 @@ func (c *conn) greet(t *turn, m []byte) error {
 
 // introduced reads a CER and finds the peer that it is from.
 func (c *conn) introduced(t *turn, m []byte) (*peer, *rx.Capabilities, error) {
-	if err := t.view.Scan(m); err != nil {
+	if err := c.scan(t, m); err != nil {
 		return nil, nil, err
 	}
 	caps, err := rx.ParseCapabilities(&t.view)
 	if err != nil {
+		return nil, nil, err
+	}
+	if err := caps.CheckAddresses(); err != nil && !c.g.tolerates(caps.Host, tolHostIPAddress) {
 		return nil, nil, err
 	}
 	if !caps.SecureEnough() {
@@ -76,7 +79,7 @@ func (c *conn) greeted(t *turn, m []byte) error {
 }
 
 func (c *conn) readCEA(t *turn, m []byte) (*rx.Capabilities, error) {
-	if err := t.view.Scan(m); err != nil {
+	if err := c.scan(t, m); err != nil {
 		return nil, fmt.Errorf("CEA: %v", err)
 	}
 	caps, err := rx.ParseCapabilities(&t.view)
@@ -127,7 +130,7 @@ func localIP(a net.Addr) netip.Addr {
 
 // base handles a message of the base protocol on an open connection.
 func (c *conn) base(t *turn, p *peer, m []byte) error {
-	if err := t.view.Scan(m); err != nil {
+	if err := c.scan(t, m); err != nil {
 		c.refuseBase(t, err)
 		return nil
 	}
@@ -148,9 +151,17 @@ func (c *conn) base(t *turn, p *peer, m []byte) error {
 		p.receive(t, c, false)
 		c.answer(t, &rx.Answer{Result: rx.Base(rx.CommandUnsupported), Text: "a command that is not served on an open connection"})
 	default:
-		c.counters.discarded.Add(1)
+		c.discard(t, v.Header, "an answer of the base protocol that nobody waits for")
 	}
 	return nil
+}
+
+// discard counts a message that goes nowhere, and says why.
+func (c *conn) discard(_ *turn, h rx.Header, reason string) {
+	c.counters.discarded.Add(1)
+	c.g.metrics.discarded.WithLabelValues(reason).Inc()
+	c.g.often.Warn().Str("peer", c.host()).Str("command", h.Command.Answer()).Uint32("application", h.Application).
+		Uint32("hopByHop", h.HopByHop).Str("reason", reason).Msg("message discarded")
 }
 
 // refuseBase answers a base request that cannot be read.

@@ -3,6 +3,7 @@ package diameter
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"bsfd/bsf"
@@ -74,20 +75,26 @@ func (q *lookupQueue) take(ctx context.Context) *lookup {
 }
 
 // query reads what an AAR says about the UE. The error is a *rx.Error.
-func (g *Gateway) query(v *rx.View) (q bsf.Query, err error) {
+func (c *conn) query(v *rx.View) (q bsf.Query, err error) {
+	g := c.g
 	k, err := v.Key()
 	if err != nil {
 		return q, err
 	}
+	if k.Bare || k.Bits {
+		if err := c.checkKey(v, &k); err != nil {
+			return q, err
+		}
+	}
 	q = bsf.Query{Ipv4Addr: k.Ipv4, Ipv6: k.Ipv6, IpDomain: string(k.IPDomain), Dnn: tgpp.Dnn(k.DNN)}
 	switch {
 	case k.IMSI != nil:
-		q.Supi = tgpp.Supi("imsi-" + string(k.IMSI))
+		q.Supi = tgpp.Supi("imsi-" + c.identifier(k.IMSI, "imsi-"))
 	case k.NAI != nil:
-		q.Supi = tgpp.Supi("nai-" + string(k.NAI))
+		q.Supi = tgpp.Supi("nai-" + c.identifier(k.NAI, "nai-"))
 	}
 	if k.E164 != nil {
-		q.Gpsi = tgpp.Gpsi("msisdn-" + string(k.E164))
+		q.Gpsi = tgpp.Gpsi("msisdn-" + c.identifier(k.E164, "msisdn-", "tel:", "+"))
 	}
 	if !q.Ipv4Addr.IsValid() && !q.Ipv6.IsValid() && (!g.cfg.LookupBySubscription || q.Supi == "" || q.Dnn == "") {
 		return q, &rx.Error{
@@ -98,10 +105,22 @@ func (g *Gateway) query(v *rx.View) (q bsf.Query, err error) {
 	return q, nil
 }
 
+// identifier is the data of a Subscription-Id without what its type says
+// already.
+func (c *conn) identifier(data []byte, prefixes ...string) string {
+	s := string(data)
+	for _, p := range prefixes {
+		if rest, ok := strings.CutPrefix(s, p); ok && c.g.tolerates(c.host(), tolSubscriptionText) {
+			s = rest
+		}
+	}
+	return s
+}
+
 // discover looks for the binding of the AAR in the turn's view and goes on
 // with it.
 func (c *conn) discover(t *turn) {
-	q, err := c.g.query(&t.view)
+	q, err := c.query(&t.view)
 	t.query = q
 	if err != nil {
 		fault := asFault(err)

@@ -30,7 +30,7 @@ type metrics struct {
 	realmFailed    *prometheus.CounterVec
 	conns          *prometheus.GaugeVec
 	cookies        prometheus.Counter
-	discarded      prometheus.Counter
+	discarded      *prometheus.CounterVec
 	repaved        prometheus.Counter
 	staleRequests  prometheus.Counter
 	staleResponses *prometheus.CounterVec
@@ -55,7 +55,7 @@ func newMetrics(reg prometheus.Registerer, g *Gateway) *metrics {
 		failedConns:    counterVec("diam_failed_conn_network", "Diameter connections that failed, by reason.", "transport", "reason"),
 		realmFailed:    counterVec("ocbsf_diam_realm_validation_failed_total", "AARs refused for their Destination-Realm.", "validation"),
 		cookies:        counter("ocbsf_ocnf_service_cookie_total", "AARs that were forwarded with an OCNF-SERVICE-COOKIE."),
-		discarded:      counter("ocbsf_diam_answer_discarded_total", "Answers that belonged to no request."),
+		discarded:      counterVec("ocbsf_diam_answer_discarded_total", "Answers that went nowhere, by reason.", "reason"),
 		repaved:        counter("diam_repaving_disconnections_total", "Connections ended by repaving."),
 		staleRequests:  counter("ocbsf_diamgw_notification_request_count_total", "Sessions that their PCF did not know."),
 		staleResponses: counterVec("ocbsf_diamgw_notification_response_count_total", "What became of their bindings.", "result"),

@@ -20,6 +20,8 @@ type Peer struct {
 	MaxTLS string `koanf:"maxTlsVersion" usage:"highest TLS version with it"`
 	// Instance marks another bsfd that serves the same bindings.
 	Instance bool `koanf:"instance" usage:"it is another bsfd of the same cluster: requests that cannot be delivered directly go through it"`
+	// OwnOrigin presents this node as the origin of RAR and ASR.
+	OwnOrigin bool `koanf:"ownOrigin" usage:"RAR and ASR to it carry the Origin-Host and Origin-Realm of this node (Kamailio)"`
 	// PcfSetID names the set of a PCF.
 	PcfSetID string `koanf:"pcfSetId" usage:"set of the PCF: it may stand in for others of the set when bindings allow it"`
 }

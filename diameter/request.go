@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"slices"
+	"strings"
 	"time"
 
 	"bsfd/bsf"
@@ -32,7 +33,7 @@ func (c *conn) request(t *turn, m []byte, decided bool) {
 
 // classify reads the request into the turn's view.
 func (c *conn) classify(t *turn, m []byte) (kind, *rx.Error) {
-	if err := t.view.Scan(m); err != nil {
+	if err := c.scan(t, m); err != nil {
 		return kindOther, asFault(err)
 	}
 	v := &t.view
@@ -232,6 +233,7 @@ func (c *conn) relay(t *turn, k kind, tg target, patch *rx.Patch) {
 		}
 		patch.DestinationHost = orElse(h.host, host)
 		p.msg = rx.AppendRequest(p.msg[:0], &t.view, patch)
+		g.present(p, h.conn)
 		p.dest = orElse(h.host, tg.host)
 		p.tried = append(p.tried, h.conn.peer.Load())
 		switch h.conn.take(t, p) {
@@ -241,6 +243,19 @@ func (c *conn) relay(t *turn, k kind, tg target, patch *rx.Patch) {
 		case tableFull:
 			busy = true
 		}
+	}
+}
+
+// present gives a RAR or an ASR the origin of this node, where the peer that it
+// goes to answers to the node that the origin names and not to the one that sent
+// it. The answer finds its way back as ever.
+func (g *Gateway) present(p *pending, to *conn) {
+	if p.kind != kindRAR && p.kind != kindASR {
+		return
+	}
+	peer := to.peer.Load()
+	if peer.cfg.OwnOrigin || slices.ContainsFunc(g.cfg.OwnOriginRealms, func(r string) bool { return strings.EqualFold(r, peer.cfg.Realm) }) {
+		p.msg = rx.WithOrigin(p.msg, g.origin())
 	}
 }
 

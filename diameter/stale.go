@@ -37,7 +37,7 @@ func (s *staleReporter) report(t *turn, p *pending, from []byte) {
 	if v.Scan(p.msg) != nil {
 		return
 	}
-	q, err := s.g.query(&v)
+	q, err := p.from.query(&v)
 	if err != nil {
 		// An AAR of a session that is there need not have an address.
 		return

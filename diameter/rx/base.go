@@ -63,10 +63,15 @@ func ParseCapabilities(v *View) (*Capabilities, error) {
 		}
 		off = next
 	}
-	if v.Request() && len(c.HostIPAddresses) == 0 {
-		return nil, missing(HostIPAddress, 0, 6, "Host-IP-Address")
-	}
 	return c, nil
+}
+
+// CheckAddresses returns the error for a CER without Host-IP-Address.
+func (c *Capabilities) CheckAddresses() error {
+	if len(c.HostIPAddresses) == 0 {
+		return missing(HostIPAddress, 0, 6, "Host-IP-Address")
+	}
+	return nil
 }
 
 // take reads one AVP of a CER or CEA.
@@ -103,7 +108,7 @@ func (c *Capabilities) take(a *AVP) error {
 		return invalid(InvalidAVPLength, a, "AVP %d: %d octets, not 4", a.Code, len(a.Data))
 	case number != nil:
 		*number = n
-	case len(*list) < maxApplications:
+	case len(*list) < maxApplications && !slices.Contains(*list, n):
 		*list = append(*list, n)
 	}
 	return nil
@@ -209,6 +214,8 @@ func (c *Capabilities) add(m *diam.Message) {
 			diam.NewAVP(avp.VendorID, avp.Mbit, 0, datatype.Unsigned32(Vendor3GPP)),
 			diam.NewAVP(avp.AuthApplicationID, avp.Mbit, 0, datatype.Unsigned32(app)),
 		}}))
+		// Some peers route by the plain form alone, and none is disturbed by it.
+		m.AddAVP(diam.NewAVP(avp.AuthApplicationID, avp.Mbit, 0, datatype.Unsigned32(app)))
 	}
 	for _, id := range c.InbandSecurity {
 		m.AddAVP(diam.NewAVP(avp.InbandSecurityID, avp.Mbit, 0, datatype.Unsigned32(id)))

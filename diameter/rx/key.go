@@ -30,6 +30,9 @@ type Key struct {
 	IPDomain, DNN []byte
 	// IMSI, NAI and E164 are the Subscription-Ids, empty when absent.
 	IMSI, NAI, E164 []byte
+	// Bare is set when the Framed-IPv6-Prefix is an address without reserved
+	// octet and length, Bits when it has bits beyond its length.
+	Bare, Bits bool
 }
 
 // Key reads it. The error is a *Error: an address of the wrong size or a
@@ -42,7 +45,7 @@ func (v *View) Key() (k Key, err error) {
 		k.Ipv4 = netip.AddrFrom4([4]byte(v.FramedIPAddress.Data))
 	}
 	if v.FramedIPv6Prefix.Present() {
-		if k.Ipv6, err = v.ipv6Prefix(); err != nil {
+		if err = v.ipv6Prefix(&k); err != nil {
 			return k, err
 		}
 	}
@@ -60,24 +63,37 @@ func (v *View) at(f Field) *AVP {
 	return &a
 }
 
+// Invalid is the error for a field whose value is against the letter.
+func (v *View) Invalid(f Field, text string) error {
+	return invalid(InvalidAVPValue, v.at(f), "%s", text)
+}
+
 // ipv6Prefix reads a Framed-IPv6-Prefix (RFC 3162 §2.3): a reserved octet, the
 // length in bits, and the octets of the prefix, those that are 0 at the end
-// may be absent.
-func (v *View) ipv6Prefix() (netip.Prefix, error) {
+// may be absent. Sixteen octets that do not begin with the reserved octet, 0,
+// are an address.
+func (v *View) ipv6Prefix(k *Key) error {
 	d := v.FramedIPv6Prefix.Data
 	if len(d) < 2 || len(d) > 18 {
-		return netip.Prefix{}, invalid(InvalidAVPLength, v.at(v.FramedIPv6Prefix), "Framed-IPv6-Prefix: %d octets, not 2 to 18", len(d))
+		return invalid(InvalidAVPLength, v.at(v.FramedIPv6Prefix), "Framed-IPv6-Prefix: %d octets, not 2 to 18", len(d))
+	}
+	if len(d) == 16 && d[0] != 0 {
+		k.Bare, k.Ipv6 = true, netip.PrefixFrom(netip.AddrFrom16([16]byte(d)), 128)
+		return nil
 	}
 	bits := int(d[1])
 	if bits > 128 {
-		return netip.Prefix{}, invalid(InvalidAVPValue, v.at(v.FramedIPv6Prefix), "Framed-IPv6-Prefix: a length of %d bits", bits)
+		return invalid(InvalidAVPValue, v.at(v.FramedIPv6Prefix), "Framed-IPv6-Prefix: a length of %d bits", bits)
 	}
 	if need := (bits + 7) / 8; len(d)-2 < need {
-		return netip.Prefix{}, invalid(InvalidAVPLength, v.at(v.FramedIPv6Prefix), "Framed-IPv6-Prefix: %d octets for %d bits", len(d)-2, bits)
+		return invalid(InvalidAVPLength, v.at(v.FramedIPv6Prefix), "Framed-IPv6-Prefix: %d octets for %d bits", len(d)-2, bits)
 	}
 	var octets [16]byte
 	copy(octets[:], d[2:])
-	return netip.PrefixFrom(netip.AddrFrom16(octets), bits).Masked(), nil
+	p := netip.PrefixFrom(netip.AddrFrom16(octets), bits)
+	k.Ipv6 = p.Masked()
+	k.Bits = p != k.Ipv6
+	return nil
 }
 
 // subscriptions reads the Subscription-Ids. The first of a kind counts.

@@ -47,6 +47,12 @@ const (
 	DisconnectPeer       Command = 282
 )
 
+// Base reports whether the command is one between neighbours (RFC 6733 §5):
+// its messages are never forwarded.
+func (c Command) Base() bool {
+	return c == CapabilitiesExchange || c == DeviceWatchdog || c == DisconnectPeer
+}
+
 // Request is the abbreviation of the command's request.
 func (c Command) Request() string { return c.stem() + "R" }
 
@@ -103,6 +109,9 @@ func ParseHeader(b []byte) Header {
 
 // SetHopByHop replaces the Hop-by-Hop Identifier of a message.
 func SetHopByHop(message []byte, id uint32) { binary.BigEndian.PutUint32(message[12:], id) }
+
+// SetApplication replaces the Application-Id of a message.
+func SetApplication(message []byte, id uint32) { binary.BigEndian.PutUint32(message[8:], id) }
 
 // SetRetransmit sets or clears the T bit of a message.
 func SetRetransmit(message []byte, on bool) {

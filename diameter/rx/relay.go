@@ -1,6 +1,9 @@
 package rx
 
-import "encoding/binary"
+import (
+	"bytes"
+	"encoding/binary"
+)
 
 // Patch is what an agent changes in a request that it forwards (RFC 6733
 // §6.1.9). The texts that are empty change nothing.
@@ -68,6 +71,51 @@ func AppendRequest(dst []byte, v *View, p *Patch) []byte {
 	}
 	SetHopByHop(dst[start:], p.HopByHop)
 	return finish(dst, start)
+}
+
+// WithOrigin is the request with another Origin-Host and Origin-Realm, for a
+// peer that answers to whoever these name.
+func WithOrigin(message []byte, o Origin) []byte {
+	out := append(make([]byte, 0, len(message)+len(o.Host)+len(o.Realm)), message[:HeaderLen]...)
+	for off := HeaderLen; off < len(message); {
+		a, next, err := Next(message, off)
+		if err != nil {
+			// Scan has read it before.
+			return message
+		}
+		switch {
+		case a.is(OriginHost, 0):
+			out = appendAVP(out, OriginHost, AVPMandatory, 0, o.Host)
+		case a.is(OriginRealm, 0):
+			out = appendAVP(out, OriginRealm, AVPMandatory, 0, o.Realm)
+		default:
+			out = append(out, message[off:next]...)
+		}
+		off = next
+	}
+	return finish(out, 0)
+}
+
+// WithoutRepeats is the message without AVPs that are there a second time with
+// the same value, of those that Scan lets occur once.
+func WithoutRepeats(message []byte) []byte {
+	var v View
+	out := append(make([]byte, 0, len(message)), message[:HeaderLen]...)
+	for off := HeaderLen; off < len(message); {
+		a, next, err := Next(message, off)
+		if err != nil {
+			return message
+		}
+		f := v.field(a.Code, a.Vendor)
+		if f == nil || !f.Present() || !bytes.Equal(f.Data, a.Data) {
+			out = append(out, message[off:next]...)
+		}
+		if f != nil {
+			*f = Field{off, next, a.Data}
+		}
+		off = next
+	}
+	return finish(out, 0)
 }
 
 // AppendForwardedAnswer appends an answer for the peer that sent the request:

@@ -138,17 +138,16 @@ func (p *process) address(component string) string {
 
 // waitFor waits until the log has a text, or the process ends.
 func (p *process) waitFor(text string, limit time.Duration) bool {
-	return eventually(limit, func() bool {
-		if strings.Contains(p.logs(), text) {
-			return true
-		}
+	ended := false
+	eventually(limit, func() bool {
 		select {
 		case <-p.done:
-			return strings.Contains(p.logs(), text)
+			ended = true
 		default:
-			return false
 		}
+		return ended || strings.Contains(p.logs(), text)
 	})
+	return strings.Contains(p.logs(), text)
 }
 
 // eventually polls a condition until it holds or the limit passes.
