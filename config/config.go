@@ -12,6 +12,7 @@ import (
 	"bsfd/bsf"
 	"bsfd/bsf/nbsf"
 	"bsfd/diameter"
+	"bsfd/internal/refusal"
 	"bsfd/internal/tgpp"
 	"bsfd/internal/tolerate"
 	"bsfd/overload"
@@ -106,7 +107,7 @@ func Default() Config {
 		},
 		Errors: sbi.ErrorConfig{
 			ServerHeader: true,
-			Log:          sbi.LogConfig{Rate: 500, MaxBurst: 3000},
+			Log:          refusal.Config{Enabled: true, Rate: 10, MaxBurst: 100},
 		},
 		Notifications: Notifications{
 			NotifierConfig: bsf.NotifierConfig{
@@ -226,7 +227,7 @@ func (c *Config) API(instanceID string) nbsf.Config {
 func (c *Config) ErrorConfig(instanceID string) sbi.ErrorConfig {
 	e := c.Errors
 	e.Fqdn, e.InstanceID = c.NF.Fqdn, instanceID
-	e.Log.ShowUeIdentifier = c.Log.ShowUeIdentifier
+	e.ShowUeIdentifier = c.Log.ShowUeIdentifier
 	return e
 }
 

@@ -15,6 +15,7 @@ import (
 	"bsfd/bsf"
 	"bsfd/diameter/rx"
 	"bsfd/internal/admission"
+	"bsfd/internal/refusal"
 )
 
 // conn is one transport connection.
@@ -174,6 +175,7 @@ func (c *conn) handshake(ctx context.Context) error {
 	if t, ok := c.nc.(*tls.Conn); ok {
 		if err := t.HandshakeContext(ctx); err != nil {
 			c.g.metrics.failedConns.WithLabelValues(string(c.transport), "handshake").Inc()
+			c.g.deps.Refusals.Note(refusal.Handshake("diameter.tls", c.nc.RemoteAddr().String(), err.Error()), nil)
 			return fmt.Errorf("TLS: %w", err)
 		}
 	}
@@ -342,6 +344,10 @@ func (c *conn) send(t *turn, m []byte) {
 func (c *conn) answer(t *turn, a *rx.Answer) {
 	if !a.Result.Success() {
 		c.g.deps.Admitter.Failed(int(a.Result.Code))
+		c.g.deps.Refusals.Note(&refusal.Refusal{
+			Interface: "diameter", What: t.view.Command.Request(), Result: a.Result.String(), Detail: a.Text, Peer: c.host(),
+			Hint: c.g.hint(a.Result),
+		}, nil)
 	}
 	c.reply(t, a)
 }

@@ -18,6 +18,7 @@ import (
 
 	"bsfd/bsf"
 	"bsfd/diameter/rx"
+	"bsfd/internal/refusal"
 	"bsfd/internal/settings"
 	"bsfd/internal/tolerate"
 )
@@ -31,6 +32,11 @@ type Bindings interface {
 	Remove(ctx context.Context, id bsf.ID, reason bsf.Reason) error
 }
 
+// Refusals remembers and logs what is refused; refusal.Journal is one.
+type Refusals interface {
+	Note(r *refusal.Refusal, more func(*zerolog.Event))
+}
+
 // Deps are what the gateway works with.
 type Deps struct {
 	Bindings Bindings
@@ -42,8 +48,10 @@ type Deps struct {
 	// Documents keeps the settings, and the triggers of repaving with their
 	// history.
 	Documents bsf.DocumentStore
-	Log       zerolog.Logger
-	Metrics   prometheus.Registerer
+	// Refusals remembers and logs what is refused.
+	Refusals Refusals
+	Log      zerolog.Logger
+	Metrics  prometheus.Registerer
 }
 
 // Gateway is the Rx gateway.

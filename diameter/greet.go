@@ -7,6 +7,7 @@ import (
 	"net/netip"
 
 	"bsfd/diameter/rx"
+	"bsfd/internal/refusal"
 )
 
 // errRefused says that capabilities exchange failed; the peer has its answer.
@@ -33,6 +34,10 @@ func (c *conn) greet(t *turn, m []byte) error {
 	}
 	if fault := (*rx.Error)(nil); errors.As(err, &fault) {
 		c.g.metrics.failedConns.WithLabelValues(string(c.transport), fault.Result.String()).Inc()
+		c.g.deps.Refusals.Note(&refusal.Refusal{
+			Interface: "diameter", What: h.Command.Request(), Result: fault.Result.String(), Detail: fault.Text,
+			Peer: c.nc.RemoteAddr().String(), Hint: c.g.hint(fault.Result),
+		}, nil)
 		c.send(t, c.g.capabilities(c).CEA(h, fault.Result.Code, fault.Text, fault.Failed))
 		return errRefused{fault}
 	}
@@ -62,6 +67,25 @@ func (c *conn) introduced(t *turn, m []byte) (*peer, *rx.Capabilities, error) {
 		return nil, nil, err
 	}
 	return p, caps, c.checkSecurity(p)
+}
+
+// hint says what to change about a result of this node, where that can be said.
+func (g *Gateway) hint(r rx.Result) string {
+	switch r {
+	case rx.Base(rx.UnknownPeer):
+		return "list the host in diameter.peers or its realm in diameter.allowedRealms"
+	case rx.Base(rx.NoCommonApplication):
+		return "the peer must offer Rx (16777236) or relay"
+	case rx.Base(rx.NoCommonSecurity):
+		return "the peer must accept a connection without security in band"
+	case g.results.realmNotServed:
+		return "see diameter.servedRealms and diameter.validateRealm"
+	case g.results.noBinding:
+		return "no PCF has registered the address with a Diameter host; see ocbsf_bindings"
+	case g.results.unreachable:
+		return "see /diameter/peers, and diameter.peers or diameter.routes for the way"
+	}
+	return ""
 }
 
 func refuse(code uint32, format string, args ...any) error {

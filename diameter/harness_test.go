@@ -17,6 +17,7 @@ import (
 	"bsfd/bsf"
 	"bsfd/diameter"
 	"bsfd/diameter/rx"
+	"bsfd/internal/refusal"
 	"bsfd/internal/rxnode"
 	"bsfd/internal/tgpp"
 	"bsfd/overload"
@@ -96,7 +97,7 @@ func startWith(t testing.TB, bindings diameter.Bindings, change ...func(*diamete
 		t.Fatal(err)
 	}
 	gate := n.overload.Gate(overload.DiameterService)
-	deps := diameter.Deps{Bindings: n.registry, Admitter: gate, Reports: gate, Documents: n.store, Log: zerolog.Nop(), Metrics: n.metrics}
+	deps := diameter.Deps{Bindings: n.registry, Admitter: gate, Reports: gate, Documents: n.store, Refusals: refusal.NewJournal(refusal.Config{}, zerolog.Nop(), prometheus.NewRegistry()), Log: zerolog.Nop(), Metrics: n.metrics}
 	if bindings != nil {
 		deps.Bindings, deps.Remote = bindings, true
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"bsfd/diameter/rx"
+	"bsfd/internal/refusal"
 	"bsfd/internal/rxnode"
 	"bsfd/overload"
 	"bsfd/storage/memory"
@@ -42,7 +43,7 @@ func newPath(t testing.TB, request []byte) *path {
 		t.Fatal(err)
 	}
 	gate := ctl.Gate(overload.DiameterService)
-	g, err := New(cfg, Deps{Documents: memory.New(), Admitter: gate, Reports: gate, Log: zerolog.Nop(), Metrics: prometheus.NewRegistry()})
+	g, err := New(cfg, Deps{Documents: memory.New(), Refusals: refusal.NewJournal(refusal.Config{}, zerolog.Nop(), prometheus.NewRegistry()), Admitter: gate, Reports: gate, Log: zerolog.Nop(), Metrics: prometheus.NewRegistry()})
 	if err != nil {
 		t.Fatal(err)
 	}

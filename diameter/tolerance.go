@@ -61,8 +61,10 @@ var Tolerances = tolerate.Table{
 // scan reads a message into the turn's view, without what it says twice.
 func (c *conn) scan(t *turn, m []byte) error {
 	err := t.view.Scan(m)
-	fault := (*rx.Error)(nil)
-	if err == nil || !errors.As(err, &fault) || fault.Result != rx.Base(rx.AVPOccursTooManyTimes) || !c.g.allowed.Has(tolerate.Of(tolRepeatedAVP)) {
+	if err == nil {
+		return nil
+	}
+	if fault := (*rx.Error)(nil); !errors.As(err, &fault) || fault.Result != rx.Base(rx.AVPOccursTooManyTimes) || !c.g.allowed.Has(tolerate.Of(tolRepeatedAVP)) {
 		return err
 	}
 	if t.view.Scan(rx.WithoutRepeats(m)) != nil {

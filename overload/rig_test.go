@@ -15,6 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"bsfd/internal/admission"
+	"bsfd/internal/refusal"
 	"bsfd/internal/settings"
 	"bsfd/storage/memory"
 	"bsfd/web/oam"
@@ -71,7 +72,7 @@ func (r *rig) operate(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := oam.New(oam.Config{Listen: "127.0.0.1:0"}, oam.Version{}, oam.NewReadiness(), zerolog.Nop(), prometheus.NewRegistry())
+	server := oam.New(oam.Config{Listen: "127.0.0.1:0"}, oam.Version{}, oam.NewReadiness(), refusal.NewJournal(refusal.Config{}, zerolog.Nop(), prometheus.NewRegistry()), zerolog.Nop(), prometheus.NewRegistry())
 	if err := server.Listen(ctx); err != nil {
 		t.Fatal(err)
 	}

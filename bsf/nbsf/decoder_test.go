@@ -17,6 +17,7 @@ import (
 
 	"bsfd/bsf"
 	"bsfd/internal/admission"
+	"bsfd/internal/refusal"
 	"bsfd/internal/tgpp"
 	"bsfd/internal/tolerate"
 	"bsfd/storage/memory"
@@ -183,7 +184,7 @@ func newAPI(t testing.TB, names ...string) *API {
 	if err != nil {
 		t.Fatal(err)
 	}
-	errs := sbi.NewErrors(sbi.ErrorConfig{ServerHeader: true, InstanceID: "x"}, zerolog.Nop(), reg)
+	errs := sbi.NewErrors(sbi.ErrorConfig{ServerHeader: true, InstanceID: "x"}, nowhere{}, reg)
 	a, err := New(Config{MaxBodyBytes: 64 << 10, LateArrival: true, BindingHeader: "off", Tolerate: names, DiamRealm: "epc.example"}, r, everybody{}, errs, zerolog.Nop(), reg)
 	if err != nil {
 		t.Fatal(err)
@@ -198,6 +199,11 @@ func (everybody) Pressed() bool { return false }
 
 func (everybody) AdmitHTTP(*admission.Request, http.Header) *admission.Refusal { return nil }
 func (everybody) Failed(int)                                                   {}
+
+// nowhere is a journal that keeps nothing.
+type nowhere struct{}
+
+func (nowhere) Note(*refusal.Refusal, func(*zerolog.Event)) {}
 
 type sleeper struct{}
 

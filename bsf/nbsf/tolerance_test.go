@@ -37,7 +37,7 @@ func newRig(t *testing.T, names ...string) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	errs := sbi.NewErrors(sbi.ErrorConfig{}, zerolog.Nop(), reg)
+	errs := sbi.NewErrors(sbi.ErrorConfig{}, nowhere{}, reg)
 	cfg := Config{MaxBodyBytes: 64 << 10, BindingHeader: "off", Scheme: "http", Tolerate: names, DiamRealm: "epc.example"}
 	if g.api, err = New(cfg, r, everybody{}, errs, zerolog.New(&g.log), reg); err != nil {
 		t.Fatal(err)

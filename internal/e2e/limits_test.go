@@ -45,6 +45,30 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// TestWhatIsFarTooLargeIsAnswered proves that a request of 8 MB, a target of
+// 100 KB and a header of 100 KB get an answer that the client can read.
+func TestWhatIsFarTooLargeIsAnswered(t *testing.T) {
+	p := launch(t, "--storage.engine", "memory")
+	for version, c := range versions() {
+		for name, x := range map[string]struct {
+			method, query, body string
+			header              []string
+			want                int
+		}{
+			"body":   {"POST", "", with(e1, "x", `"`+strings.Repeat("x", 8<<20)+`"`), nil, 413},
+			"target": {"GET", "?ipv4Addr=" + strings.Repeat("1", 100<<10), "", nil, 414},
+			"header": {"GET", "?ipv4Addr=10.0.0.1", "", []string{"X-Big", strings.Repeat("x", 100<<10)}, 431},
+		} {
+			for range 5 {
+				a, err := request(c, x.method, p.sbi+base+"/pcfBindings"+x.query, x.body, x.header...)
+				if err != nil || a.status != x.want || !strings.Contains(string(a.body), "too l") {
+					t.Errorf("%s over %s: %d %s %v", name, version, a.status, a.body, err)
+				}
+			}
+		}
+	}
+}
+
 // closed reports whether the peer closes the connection within the limit.
 func closed(conn net.Conn, limit time.Duration) bool {
 	_ = conn.SetReadDeadline(time.Now().Add(limit))

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -24,7 +25,8 @@ import (
 // child is a server that the bench started.
 type child struct {
 	cmd    *exec.Cmd
-	copied chan struct{}
+	copied chan struct{} // closed at the end of its output
+	ended  chan error
 }
 
 // spawn starts this program again and waits until ready finds the address in
@@ -45,15 +47,18 @@ func spawnIn(ctx context.Context, group string, ready func(line []byte) string, 
 		// the group before.
 		cmd = exec.CommandContext(ctx, "/bin/sh", append([]string{"-c", `echo $$ > "$0/cgroup.procs" && exec "$@"`, group, self}, args...)...)
 	}
+	cmd.Env = cleanEnviron(os.Environ())
 	out, err := cmd.StderrPipe()
 	if err != nil {
 		return nil, "", err
 	}
 	cmd.Stdout = cmd.Stderr
-	if err := cmd.Start(); err != nil {
+	c := &child{cmd: cmd, copied: make(chan struct{})}
+	if err := c.begin(); err != nil {
 		return nil, "", err
 	}
-	c := &child{cmd: cmd, copied: make(chan struct{})}
+	late := time.AfterFunc(setupTime, func() { _ = cmd.Process.Kill() })
+	defer late.Stop()
 	lines := bufio.NewScanner(out)
 	var said []string
 	for lines.Scan() {
@@ -64,17 +69,59 @@ func spawnIn(ctx context.Context, group string, ready func(line []byte) string, 
 			}()
 			return c, root, nil
 		}
-		said = append(said, lines.Text())
+		if said = append(said, lines.Text()); len(said) > saidLines {
+			said = said[1:]
+		}
 	}
-	return nil, "", fmt.Errorf("%s did not start: %w\n%s", args[0], cmd.Wait(), strings.Join(said, "\n"))
+	close(c.copied)
+	return nil, "", fmt.Errorf("%s did not start within %s: %w\n%s", args[0], setupTime, c.wait(), strings.Join(said, "\n"))
 }
+
+const (
+	// setupTime bounds how long a child may take until it serves.
+	setupTime = time.Minute
+	// saidLines is how many of its last lines are in the error.
+	saidLines = 20
+)
+
+// cleanEnviron is an environment without the settings of bsfd: what is measured
+// does not depend on the shell.
+func cleanEnviron(environ []string) (clean []string) {
+	for _, pair := range environ {
+		if !strings.HasPrefix(pair, "BSFD_") {
+			clean = append(clean, pair)
+		}
+	}
+	return clean
+}
+
+// begin starts the child, which the kernel kills when this process ends,
+// however it ends. That hangs on the thread that started it, so one is kept.
+func (c *child) begin() error {
+	c.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	c.ended = make(chan error, 1)
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := c.cmd.Start()
+		started <- err
+		if err == nil {
+			<-c.copied
+			c.ended <- c.cmd.Wait()
+		}
+	}()
+	return <-started
+}
+
+// wait waits for the end of a child whose output has ended.
+func (c *child) wait() error { return <-c.ended }
 
 func (c *child) pid() int { return c.cmd.Process.Pid }
 
 func (c *child) stop() {
 	_ = c.cmd.Process.Signal(syscall.SIGTERM)
-	<-c.copied
-	_ = c.cmd.Wait()
+	_ = c.wait()
 }
 
 // own is a bsfd that the bench started.

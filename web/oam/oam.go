@@ -140,7 +140,7 @@ type Server struct {
 }
 
 // New returns a server; it does not listen yet.
-func New(cfg Config, version Version, ready *Readiness, log zerolog.Logger, metrics prometheus.Gatherer) *Server {
+func New(cfg Config, version Version, ready *Readiness, refusals Refusals, log zerolog.Logger, metrics prometheus.Gatherer) *Server {
 	s := &Server{cfg: cfg, access: newAccess(cfg), log: log.With().Str("component", "oam").Logger()}
 	if s.access.closed {
 		s.log.Warn().Str("listen", cfg.Listen).Msg("the configuration API is closed: beyond the loopback interface it needs oam.tls with oam.tokens or oam.tls.clientCaFile")
@@ -163,6 +163,7 @@ func New(cfg Config, version Version, ready *Readiness, log zerolog.Logger, metr
 	mux.Handle("/metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
 	s.diameterRoutes(mux)
 	s.settingsRoutes(mux)
+	s.refusalRoutes(mux, refusals)
 	s.http = &http.Server{
 		Handler:           mux,
 		ReadHeaderTimeout: 10 * time.Second,

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net"
 	"net/http"
-	"strings"
 	"time"
 
 	"bsfd/internal/admission"
@@ -60,9 +59,8 @@ func PeerOf(ctx context.Context) *admission.Peer {
 // PeerName is what the sender of a request calls itself in User-Agent, or its
 // address.
 func PeerName(r *http.Request) string {
-	const limit = 128
-	if agent := r.UserAgent(); agent != "" {
-		return strings.ToValidUTF8(agent[:min(len(agent), limit)], "")
+	if name := agent(r); name != "" {
+		return name
 	}
 	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
 		return host

@@ -4,19 +4,20 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
-	"golang.org/x/time/rate"
+
+	"bsfd/internal/refusal"
 )
 
 // Errors writes error answers as configured and counts and logs them.
 type Errors struct {
 	cfg     ErrorConfig
 	server  string
-	log     zerolog.Logger
-	limit   *rate.Limiter
-	dropped prometheus.Counter
+	journal Journal
 	in, out prometheus.Counter
 }
 
@@ -42,16 +43,17 @@ func (c ErrorConfig) Check(known []*Condition) error {
 	return nil
 }
 
+// Journal remembers and logs what is refused; refusal.Journal is one.
+type Journal interface {
+	Note(r *refusal.Refusal, more func(*zerolog.Event))
+}
+
 // NewErrors returns an Errors for a checked configuration.
-func NewErrors(cfg ErrorConfig, log zerolog.Logger, reg prometheus.Registerer) *Errors {
+func NewErrors(cfg ErrorConfig, journal Journal, reg prometheus.Registerer) *Errors {
 	e := &Errors{
-		cfg:    cfg,
-		log:    log.With().Str("component", "sbi").Logger(),
-		server: "BSF-" + cfg.InstanceID,
-		limit:  rate.NewLimiter(rate.Limit(cfg.Log.Rate), cfg.Log.MaxBurst),
-		dropped: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "ocbsf_error_log_dropped_total", Help: "Error log lines dropped by the burst limit.",
-		}),
+		cfg:     cfg,
+		journal: journal,
+		server:  "BSF-" + cfg.InstanceID,
 		in: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "error_handler_in_total", Help: "Errors given to the error handler.",
 		}),
@@ -59,7 +61,7 @@ func NewErrors(cfg ErrorConfig, log zerolog.Logger, reg prometheus.Registerer) *
 			Name: "error_handler_out_total", Help: "Errors answered by the error handler.",
 		}),
 	}
-	reg.MustRegister(e.dropped, e.in, e.out)
+	reg.MustRegister(e.in, e.out)
 	return e
 }
 
@@ -90,25 +92,59 @@ func (e *Errors) Write(w http.ResponseWriter, r *http.Request, p *Problem) (stat
 		_, _ = w.Write(p.appendJSON(make([]byte, 0, 512), eff, detail, r.URL.Path))
 	}
 	e.out.Inc()
-	e.note(eff, detail, p.Subscriber)
+	e.note(r, p, eff, detail)
 	return eff.status, eff.cause
 }
 
-// note logs an error answer in the form that operators of the feature expect.
-func (e *Errors) note(eff effective, detail, subscriber string) {
-	if !e.cfg.Log.Enabled {
-		return
+// note remembers an error answer and logs it, with the fields that operators of
+// the feature expect.
+func (e *Errors) note(r *http.Request, p *Problem, eff effective, detail string) {
+	params := make([]refusal.Param, len(p.InvalidParams))
+	for i, ip := range p.InvalidParams {
+		params[i] = refusal.Param(ip)
 	}
-	if !e.limit.Allow() {
-		e.dropped.Inc()
-		return
+	path := refusal.Mask(r.URL.Path, maxNoted)
+	what := r.Method[:min(len(r.Method), 16)] + " " + path
+	example := what
+	if r.URL.RawQuery != "" {
+		example += "?" + maskedQuery(r.URL.RawQuery)
 	}
-	line := e.log.Warn().Int("errorStatus", eff.status).Str("errorTitle", eff.title).
-		Str("errorDetails", detail).Str("errorCause", eff.cause).Str("sender", e.server)
-	if e.cfg.Log.ShowUeIdentifier && subscriber != "" {
-		line = line.Str("subscriberId", subscriber)
+	e.journal.Note(&refusal.Refusal{
+		Interface: "sbi", What: what, Result: strconv.Itoa(eff.status), Cause: eff.cause, Params: params, Detail: detail,
+		Peer: r.RemoteAddr, UserAgent: agent(r), Example: example, Failure: eff.status >= http.StatusInternalServerError,
+	}, func(line *zerolog.Event) {
+		line.Int("errorStatus", eff.status).Str("errorTitle", eff.title).
+			Str("errorDetails", detail).Str("errorCause", eff.cause).Str("sender", e.server)
+		if e.cfg.ShowUeIdentifier && p.Subscriber != "" {
+			line.Str("subscriberId", p.Subscriber)
+		}
+	})
+}
+
+// maxNoted bounds the texts of a request that are remembered, in bytes.
+const maxNoted = 128
+
+// agent is what the sender of a request calls itself.
+func agent(r *http.Request) string {
+	name := r.UserAgent()
+	return strings.ToValidUTF8(name[:min(len(name), maxNoted)], "")
+}
+
+// maskedQuery is a query without the values that identify a UE.
+func maskedQuery(raw string) string {
+	var b strings.Builder
+	for pair := range strings.SplitSeq(raw[:min(len(raw), 4*maxNoted)], "&") {
+		name, value, _ := strings.Cut(pair, "=")
+		switch name {
+		case "ipv4Addr", "ipv6Prefix", "macAddr48", "supi", "gpsi":
+			value = "*"
+		}
+		if b.Len() > 0 {
+			b.WriteByte('&')
+		}
+		b.WriteString(refusal.Mask(name, maxNoted) + "=" + refusal.Mask(value, maxNoted))
 	}
-	line.Msg("error response")
+	return b.String()
 }
 
 // Header values that every answer shares; handlers must not change them.

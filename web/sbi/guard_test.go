@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/rs/zerolog"
 
 	"bsfd/internal/admission"
 )
@@ -65,7 +64,7 @@ func TestConnectionsAreReadSlowerUnderPressure(t *testing.T) {
 				if took := read(); took != 0 {
 					t.Fatalf("a first read took %s", took)
 				}
-				e := NewErrors(ErrorConfig{}, zerolog.Nop(), prometheus.NewRegistry())
+				e := NewErrors(ErrorConfig{}, nowhere{}, prometheus.NewRegistry())
 				for range x.refusals {
 					r := httptest.NewRequest(http.MethodGet, "/", nil)
 					e.Refuse(httptest.NewRecorder(), r.WithContext(withConn(r.Context(), refused)), &admission.Refusal{Status: 503}, x.pressed)

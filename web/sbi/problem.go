@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"bsfd/internal/refusal"
 	"bsfd/internal/tgpp"
 )
 
@@ -44,6 +45,7 @@ var (
 	ContentTooLarge         = &Condition{"contentTooLarge", 413, "", "Body is too large", 115}
 	URITooLong              = &Condition{"uriTooLong", 414, "", "URI is too long", 116}
 	UnsupportedMediaType    = &Condition{"unsupportedMediaType", 415, "", "Unsupported media type", 117}
+	HeaderTooLarge          = &Condition{"headerTooLarge", 431, "", "Header is too large", 126}
 	SystemFailure           = &Condition{"systemFailure", 500, "SYSTEM_FAILURE", "Internal failure", 118}
 	InsufficientResources   = &Condition{"insufficientResources", 500, "INSUFFICIENT_RESOURCES", "Insufficient resources", 119}
 	NotImplemented          = &Condition{"methodNotImplemented", 501, "", "Method is not implemented", 120}
@@ -59,7 +61,7 @@ func Conditions() []*Condition {
 		InvalidAPI, InvalidMsgFormat, InvalidQueryParam, MandatoryQueryMissing, MandatoryQueryIncorrect,
 		OptionalQueryIncorrect, MandatoryIeMissing, MandatoryIeIncorrect, OptionalIeIncorrect,
 		ModificationNotAllowed, NotFound, UnknownPath, MethodNotAllowed, NotAcceptable, ContentTooLarge,
-		URITooLong, UnsupportedMediaType, SystemFailure, InsufficientResources, NotImplemented,
+		URITooLong, HeaderTooLarge, UnsupportedMediaType, SystemFailure, InsufficientResources, NotImplemented,
 		StorageUnavailable, ShuttingDown, StorageTimeout, TimedOutRequest, congested,
 	}
 }
@@ -135,19 +137,10 @@ type ErrorConfig struct {
 	// with a status in ServerHeaderCodes, where an empty list means all.
 	ServerHeader      bool  `koanf:"serverHeader" usage:"put the Server field into errors"`
 	ServerHeaderCodes []int `koanf:"serverHeaderCodes" usage:"statuses with a Server field; none means all"`
-	// Log writes a line for each error answer.
-	Log LogConfig `koanf:"log"`
-}
-
-// LogConfig configures the log lines for error answers.
-type LogConfig struct {
-	Enabled bool `koanf:"enabled" usage:"log every error answer"`
-	// ShowUeIdentifier adds the SUPI or GPSI.
+	// Log bounds the lines for what is refused.
+	Log refusal.Config `koanf:"log"`
+	// ShowUeIdentifier adds the SUPI or GPSI to a line.
 	ShowUeIdentifier bool `koanf:"-"`
-	// Rate and MaxBurst bound the lines: Rate a second on average, MaxBurst
-	// at once. Lines beyond are dropped and counted.
-	Rate     float64 `koanf:"rate" usage:"log lines for errors a second"`
-	MaxBurst int     `koanf:"maxBurst" usage:"log lines for errors at once"`
 }
 
 // effective is a condition with its override applied.

@@ -14,6 +14,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
+
+	"bsfd/internal/refusal"
 )
 
 // ServerConfig configures a Server.
@@ -129,10 +131,10 @@ func NewServer(cfg ServerConfig, handler http.Handler, errs *Errors, log zerolog
 		Handler:           s.outer(handler),
 		ReadHeaderTimeout: cfg.HeaderTimeout,
 		IdleTimeout:       cfg.IdleTimeout,
-		MaxHeaderBytes:    cfg.MaxHeaderBytes,
+		MaxHeaderBytes:    cfg.MaxHeaderBytes + headerSlack,
 		ConnContext:       withConn,
 		ConnState:         noteState,
-		ErrorLog:          stdlog.New(debugWriter{s.log}, "", 0),
+		ErrorLog:          stdlog.New(debugWriter{s.log, errs.journal}, "", 0),
 		Protocols:         new(http.Protocols),
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: cfg.MaxConcurrentStreams,
@@ -168,12 +170,23 @@ func NewServer(cfg ServerConfig, handler http.Handler, errs *Errors, log zerolog
 }
 
 // debugWriter turns what net/http complains about, peers that break the
-// protocol, into debug lines.
-type debugWriter struct{ log zerolog.Logger }
+// protocol, into debug lines, and TLS handshakes that fail into refusals.
+type debugWriter struct {
+	log     zerolog.Logger
+	journal Journal
+}
 
 // Write implements io.Writer.
 func (d debugWriter) Write(b []byte) (int, error) {
-	d.log.Debug().Msg(strings.TrimSpace(string(b)))
+	text := strings.TrimSpace(string(b))
+	d.log.Debug().Msg(text)
+	if rest, ok := strings.CutPrefix(text, "http: TLS handshake error from "); ok {
+		// The address has no blank in it.
+		peer, reason, _ := strings.Cut(rest, ": ")
+		if reason != "EOF" {
+			d.journal.Note(refusal.Handshake("sbi.tls", peer, reason), nil)
+		}
+	}
 	return len(b), nil
 }
 
@@ -331,12 +344,64 @@ func (s *Server) outer(next http.Handler) http.Handler {
 			s.errors.Write(w, r, Fail(URITooLong, fmt.Sprintf("more than %d bytes", s.cfg.MaxURIBytes)))
 			return
 		}
+		if headerBytes(r) > s.cfg.MaxHeaderBytes {
+			s.errors.Write(w, r, Fail(HeaderTooLarge, fmt.Sprintf("more than %d bytes", s.cfg.MaxHeaderBytes)))
+			return
+		}
 		if r.ContentLength > int64(s.cfg.MaxBodyBytes) {
 			s.errors.Write(w, r, s.tooLarge())
+			readRest(w, r)
 			return
 		}
 		next.ServeHTTP(w, r)
+		if r.ContentLength < 0 && r.Body != http.NoBody {
+			// It may have turned out to be too large.
+			readRest(w, r)
+		}
 	})
+}
+
+// headerSlack is how many octets of target and header are read beyond their
+// bounds, so that one that is too large gets an answer and not a reset.
+const headerSlack = 192 << 10
+
+// headerBytes is the length of the target and the header, names and values.
+func headerBytes(r *http.Request) int {
+	n := len(r.RequestURI)
+	for name, values := range r.Header {
+		for _, v := range values {
+			n += len(name) + len(v)
+		}
+	}
+	return n
+}
+
+// Bounds of readRest: octets, time in all, and time without any.
+const (
+	restBytes = 16 << 20
+	restTime  = 5 * time.Second
+	restPause = 250 * time.Millisecond
+)
+
+// readRest reads what is left of a body after its refusal, as long as more
+// comes. A sender that is cut off while it writes may never see the answer.
+func readRest(w http.ResponseWriter, r *http.Request) {
+	c := http.NewResponseController(w)
+	if c.Flush() != nil {
+		return
+	}
+	buf := make([]byte, 32<<10)
+	end := time.Now().Add(restTime)
+	for left := restBytes; left > 0; {
+		now := time.Now()
+		if now.After(end) || c.SetReadDeadline(now.Add(restPause)) != nil {
+			return
+		}
+		n, err := r.Body.Read(buf)
+		if left -= n; err != nil {
+			return
+		}
+	}
 }
 
 func (s *Server) tooLarge() *Problem {

@@ -10,6 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/rs/zerolog"
+
+	"bsfd/internal/refusal"
 )
 
 // TestNothingIsDoneForNobody proves that a request whose consumer gave up
@@ -22,7 +24,7 @@ func TestNothingIsDoneForNobody(t *testing.T) {
 	}
 	served := 0
 	handler := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { served++ })
-	errs := NewErrors(ErrorConfig{Log: LogConfig{Rate: 1, MaxBurst: 1}}, zerolog.Nop(), reg)
+	errs := NewErrors(ErrorConfig{}, nowhere{}, reg)
 	s, err := NewServer(cfg, handler, errs, zerolog.Nop(), reg)
 	if err != nil {
 		t.Fatal(err)
@@ -36,3 +38,8 @@ func TestNothingIsDoneForNobody(t *testing.T) {
 		t.Errorf("%d served, %v abandoned", served, n)
 	}
 }
+
+// nowhere is a journal that keeps nothing.
+type nowhere struct{}
+
+func (nowhere) Note(*refusal.Refusal, func(*zerolog.Event)) {}
