@@ -31,7 +31,7 @@ func FromArgs(name string, args, environ []string, extra func(*pflag.FlagSet)) (
 		extra(flags)
 	}
 	if err := flags.Parse(args); err != nil {
-		return nil, err
+		return nil, flagError(err, flags)
 	}
 	if flags.NArg() > 0 {
 		return nil, fmt.Errorf("unexpected argument %q", flags.Arg(0))
@@ -43,6 +43,20 @@ func FromArgs(name string, args, environ []string, extra func(*pflag.FlagSet)) (
 		}
 	})
 	return Load(Source{File: *file, Environ: environ, Flags: values})
+}
+
+// flagError adds to an unknown flag the one that may have been meant.
+func flagError(err error, flags *pflag.FlagSet) error {
+	name, ok := strings.CutPrefix(err.Error(), "unknown flag: --")
+	if !ok {
+		return err
+	}
+	var known []string
+	flags.VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
+	if near := meant(name, known); near != "" {
+		return fmt.Errorf("%w%s", err, near)
+	}
+	return err
 }
 
 // Logger is the logger of the process; components derive theirs from it.

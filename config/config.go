@@ -5,6 +5,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -131,8 +132,9 @@ func Default() Config {
 	}
 }
 
-// Check reports the first wrong setting with its key.
+// Check reports what is wrong, by section, each with its key.
 func (c *Config) Check() error {
+	var found []error
 	for _, part := range []struct {
 		key string
 		err error
@@ -151,10 +153,10 @@ func (c *Config) Check() error {
 		{"process", c.Process.check()},
 	} {
 		if part.err != nil {
-			return fmt.Errorf("%s.%w", part.key, part.err)
+			found = append(found, fmt.Errorf("%s.%w", part.key, part.err))
 		}
 	}
-	return c.ErrorConfig("").Check(nbsf.Conditions())
+	return errors.Join(append(found, c.ErrorConfig("").Check(nbsf.Conditions()))...)
 }
 
 func (n NF) check() error {

@@ -99,6 +99,40 @@ func TestErrorsNameTheKey(t *testing.T) {
 	}
 }
 
+// TestEveryMistakeIsTold proves that one run tells all that is wrong, and what
+// may have been meant.
+func TestEveryMistakeIsTold(t *testing.T) {
+	for name, c := range map[string]struct {
+		src  Source
+		want []string
+	}{
+		"keys and variables": {
+			Source{File: file(t, "sbi: {listne: x, strict: true}\nstorag: {engine: memory}\nlevel: info\n"), Environ: []string{"BSFD_SBI_LISTN=x", "BSFD_ZZZZZZZZZZZZZZZZ=1"}},
+			[]string{"sbi.listne: unknown key (did you mean sbi.listen?)", "storag: unknown key", "level: unknown key (did you mean log.level?)",
+				"BSFD_SBI_LISTN: unknown environment variable (did you mean BSFD_SBI_LISTEN?)", "BSFD_ZZZZZZZZZZZZZZZZ: unknown environment variable"},
+		},
+		"values": {
+			Source{File: file(t, "sbi: {maxConcurrentStreams: 5}\nlog: {level: loud}\nnbsf: {tolerate: [nul]}\nstorage: {timeout: 1ms}\n")},
+			[]string{"sbi.maxConcurrentStreams", "log.level", `nbsf.tolerate: "nul" is none of all, null`, "storage.timeout"},
+		},
+		"types": {
+			Source{File: file(t, "notifications: {timeout: soon}\nsbi: {maxConnections: many}\n")},
+			[]string{"timeout", "maxConnections"},
+		},
+	} {
+		_, err := Load(c.src)
+		for _, want := range c.want {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v\nlacks %s", name, err, want)
+			}
+		}
+	}
+	_, err := FromArgs("serve", []string{"--sbi.listn", "x"}, nil, nil)
+	if err == nil || !strings.Contains(err.Error(), "unknown flag: --sbi.listn (did you mean sbi.listen?)") {
+		t.Errorf("flag: %v", err)
+	}
+}
+
 // FuzzFile proves that no file crashes the loader.
 func FuzzFile(f *testing.F) {
 	f.Add("sbi: {listen: ['127.0.0.1:1']}\n")

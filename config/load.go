@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"reflect"
 	"slices"
@@ -104,6 +105,7 @@ type Source struct {
 // names the key and the reason.
 func Load(src Source) (*Config, error) {
 	k := koanf.New(".")
+	var unknown error
 	if src.File != "" {
 		raw, err := os.ReadFile(src.File)
 		if err != nil {
@@ -112,13 +114,11 @@ func Load(src Source) (*Config, error) {
 		if err := k.Load(rawbytes.Provider(raw), yaml.Parser()); err != nil {
 			return nil, fmt.Errorf("%s: %w", src.File, err)
 		}
-		if err := unknownKeys(k.Raw(), src.File); err != nil {
-			return nil, err
-		}
+		unknown = unknownKeys(k.Raw(), src.File)
 	}
 	env, err := fromEnviron(src.Environ)
-	if err != nil {
-		return nil, err
+	if unknown = errors.Join(unknown, err); unknown != nil {
+		return nil, unknown
 	}
 	for _, values := range []map[string]any{env, asAny(src.Flags)} {
 		if err := k.Load(confmap.Provider(values, "."), nil); err != nil {
@@ -160,37 +160,40 @@ func decodeError(err error) error {
 	var joined interface{ Unwrap() []error }
 	if errors.As(err, &joined) {
 		if list := joined.Unwrap(); len(list) > 0 {
-			return list[0]
+			return errors.Join(list...)
 		}
 	}
 	return err
 }
 
-// unknownKeys reports the first key of the file that is no setting.
+// unknownKeys reports every key of the file that is no setting.
 func unknownKeys(raw map[string]any, file string) error {
 	options := Options()
-	var walk func(prefix string, m map[string]any) error
-	walk = func(prefix string, m map[string]any) error {
-		for name, v := range m {
-			key := prefix + name
-			isOption := slices.ContainsFunc(options, func(o Option) bool { return o.Key == key })
-			isSection := slices.ContainsFunc(options, func(o Option) bool { return strings.HasPrefix(o.Key, key+".") })
+	var known []string
+	for _, o := range options {
+		known = append(known, o.Key)
+	}
+	var found []error
+	var walk func(prefix string, m map[string]any)
+	walk = func(prefix string, m map[string]any) {
+		for _, name := range slices.Sorted(maps.Keys(m)) {
+			v, key := m[name], prefix+name
+			isOption := slices.Contains(known, key)
+			isSection := slices.ContainsFunc(known, func(k string) bool { return strings.HasPrefix(k, key+".") })
 			switch sub, ok := v.(map[string]any); {
 			case isOption:
 			case isSection && ok:
-				if err := walk(key+".", sub); err != nil {
-					return err
-				}
+				walk(key+".", sub)
 			case isSection && v == nil:
 			case isSection:
-				return fmt.Errorf("%s: %s: must be a section", file, key)
+				found = append(found, fmt.Errorf("%s: %s: must be a section", file, key))
 			default:
-				return fmt.Errorf("%s: %s: unknown key", file, key)
+				found = append(found, fmt.Errorf("%s: %s: unknown key%s", file, key, meant(key, known)))
 			}
 		}
-		return nil
 	}
-	return walk("", raw)
+	walk("", raw)
+	return errors.Join(found...)
 }
 
 // fromEnviron picks the variables of bsfd. Those that Kubernetes sets for a
@@ -198,6 +201,13 @@ func unknownKeys(raw map[string]any, file string) error {
 func fromEnviron(environ []string) (map[string]any, error) {
 	values := make(map[string]any)
 	options := Options()
+	var known []string
+	for _, o := range options {
+		if !o.FileOnly {
+			known = append(known, o.Env())
+		}
+	}
+	var found []error
 	for _, pair := range environ {
 		name, value, _ := strings.Cut(pair, "=")
 		rest, ok := strings.CutPrefix(name, EnvPrefix)
@@ -206,11 +216,12 @@ func fromEnviron(environ []string) (map[string]any, error) {
 		}
 		i := slices.IndexFunc(options, func(o Option) bool { return o.Env() == name && !o.FileOnly })
 		if i < 0 {
-			return nil, fmt.Errorf("%s: unknown environment variable", name)
+			found = append(found, fmt.Errorf("%s: unknown environment variable%s", name, meant(name, known)))
+			continue
 		}
 		values[options[i].Key] = value
 	}
-	return values, nil
+	return values, errors.Join(found...)
 }
 
 func asAny(m map[string]string) map[string]any {
