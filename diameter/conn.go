@@ -175,7 +175,7 @@ func (c *conn) handshake(ctx context.Context) error {
 	if t, ok := c.nc.(*tls.Conn); ok {
 		if err := t.HandshakeContext(ctx); err != nil {
 			c.g.metrics.failedConns.WithLabelValues(string(c.transport), "handshake").Inc()
-			c.g.deps.Refusals.Note(refusal.Handshake("diameter.tls", c.nc.RemoteAddr().String(), err.Error()), nil)
+			c.g.deps.Refusals.Report(refusal.Handshake("diameter.tls", c.nc.RemoteAddr().String(), err.Error()))
 			return fmt.Errorf("TLS: %w", err)
 		}
 	}
@@ -344,12 +344,31 @@ func (c *conn) send(t *turn, m []byte) {
 func (c *conn) answer(t *turn, a *rx.Answer) {
 	if !a.Result.Success() {
 		c.g.deps.Admitter.Failed(int(a.Result.Code))
-		c.g.deps.Refusals.Note(&refusal.Refusal{
-			Interface: "diameter", What: t.view.Command.Request(), Result: a.Result.String(), Detail: a.Text, Peer: c.host(),
-			Hint: c.g.hint(a.Result),
-		}, nil)
+		c.g.refused(c, t.view.Command, a)
 	}
 	c.reply(t, a)
+}
+
+// refusedKind is a kind of answers that refuse.
+type refusedKind struct {
+	command rx.Command
+	result  rx.Result
+	key     refusal.Key
+}
+
+// refused remembers an answer of this node that refuses a request, and logs it.
+// Those that follow one another are often alike.
+func (g *Gateway) refused(c *conn, command rx.Command, a *rx.Answer) {
+	last := g.lastRefused.Load()
+	if last == nil || last.command != command || last.result != a.Result {
+		last = &refusedKind{command, a.Result, refusal.Key{Interface: "diameter", What: command.Request(), Result: a.Result.String()}}
+		g.lastRefused.Store(last)
+	}
+	if k := &last.key; g.deps.Refusals.Count(*k) {
+		g.deps.Refusals.Note(&refusal.Refusal{
+			Interface: k.Interface, What: k.What, Result: k.Result, Detail: a.Text, Peer: c.host(), Hint: g.hint(a.Result),
+		}, nil)
+	}
 }
 
 // reply sends an answer of this node to the request in t.view.

@@ -34,6 +34,8 @@ type Bindings interface {
 
 // Refusals remembers and logs what is refused; refusal.Journal is one.
 type Refusals interface {
+	Count(k refusal.Key) (wanted bool)
+	Report(r *refusal.Refusal)
 	Note(r *refusal.Refusal, more func(*zerolog.Event))
 }
 
@@ -74,6 +76,8 @@ type Gateway struct {
 	settings *settings.Store[Settings]
 	stale    *staleReporter
 	lookups  lookupQueue
+
+	lastRefused atomic.Pointer[refusedKind]
 
 	allowed   tolerate.Set
 	tolerated *tolerate.Ledger

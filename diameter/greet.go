@@ -34,10 +34,10 @@ func (c *conn) greet(t *turn, m []byte) error {
 	}
 	if fault := (*rx.Error)(nil); errors.As(err, &fault) {
 		c.g.metrics.failedConns.WithLabelValues(string(c.transport), fault.Result.String()).Inc()
-		c.g.deps.Refusals.Note(&refusal.Refusal{
+		c.g.deps.Refusals.Report(&refusal.Refusal{
 			Interface: "diameter", What: h.Command.Request(), Result: fault.Result.String(), Detail: fault.Text,
 			Peer: c.nc.RemoteAddr().String(), Hint: c.g.hint(fault.Result),
-		}, nil)
+		})
 		c.send(t, c.g.capabilities(c).CEA(h, fault.Result.Code, fault.Text, fault.Failed))
 		return errRefused{fault}
 	}

@@ -203,6 +203,7 @@ func (everybody) Failed(int)                                                   {
 // nowhere is a journal that keeps nothing.
 type nowhere struct{}
 
+func (nowhere) Count(refusal.Key) bool                      { return false }
 func (nowhere) Note(*refusal.Refusal, func(*zerolog.Event)) {}
 
 type sleeper struct{}

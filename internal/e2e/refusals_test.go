@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"bsfd/bsf/nbsf"
 )
@@ -29,7 +30,7 @@ func TestWhoIsRefusedSeesWhy(t *testing.T) {
 		`"what":"POST /nbsf-management/v1/pcfBindings","result":"400","cause":"MANDATORY_IE_INCORRECT","invalidParams":["/ipv4Addr: must be an IPv4 address`,
 		`"userAgent":"PCF-1"`, `"what":"AAR","result":"10415:5065"`, `"peer":"af.ims.example","hint":"no PCF has registered`,
 	} {
-		if !strings.Contains(p.logs(), want) {
+		if !p.waitFor(want, 10*time.Second) {
 			t.Errorf("the log lacks %s", want)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -55,8 +56,18 @@ type Kind struct {
 	LastSeen  time.Time `json:"lastSeen"`
 }
 
-// key tells kinds apart.
-type key struct{ where, what, result, cause, param string }
+// Key tells kinds apart. Its parts are those of a Refusal; Param is the first
+// wrong part.
+type Key struct{ Interface, What, Result, Cause, Param string }
+
+// Key is the key of its kind.
+func (r *Refusal) Key() Key {
+	k := Key{Interface: r.Interface, What: r.What, Result: r.Result, Cause: r.Cause}
+	if len(r.Params) > 0 {
+		k.Param = r.Params[0].Param
+	}
+	return k
+}
 
 // maxKinds bounds how many kinds are remembered. The one that was not seen for
 // the longest time makes room.
@@ -78,16 +89,17 @@ type Journal struct {
 	limit   *rate.Limiter
 	dropped prometheus.Counter
 
-	mu      sync.Mutex
-	kinds   map[key]*Kind
-	leftOut int // lines since the last one
+	leftOut atomic.Int64 // lines since the last one
+
+	mu    sync.Mutex
+	kinds map[Key]*Kind
 }
 
 // NewJournal returns an empty Journal.
 func NewJournal(cfg Config, log zerolog.Logger, reg prometheus.Registerer) *Journal {
 	j := &Journal{
 		enabled: cfg.Enabled, log: log, limit: rate.NewLimiter(rate.Limit(cfg.Rate), cfg.MaxBurst),
-		kinds: make(map[key]*Kind),
+		kinds: make(map[Key]*Kind),
 		dropped: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "ocbsf_error_log_dropped_total", Help: "Error log lines dropped by the burst limit.",
 		}),
@@ -96,34 +108,13 @@ func NewJournal(cfg Config, log zerolog.Logger, reg prometheus.Registerer) *Jour
 	return j
 }
 
-// Note remembers a refusal and logs it, unless there were too many lines. more
-// adds fields to the line; it may be nil.
-func (j *Journal) Note(r *Refusal, more func(*zerolog.Event)) {
+// Count counts a refusal. It reports whether Note is to follow, because the kind
+// is new or a line can be written: most of many refusals need not be put
+// together.
+func (j *Journal) Count(k Key) (wanted bool) {
 	now := time.Now()
-	write := j.enabled && j.limit.AllowN(now, 1)
+	due := j.enabled && j.limit.TokensAt(now) >= 1
 	j.mu.Lock()
-	j.remember(r, now)
-	leftOut := j.leftOut
-	switch {
-	case write:
-		j.leftOut = 0
-	case j.enabled:
-		j.leftOut++
-	}
-	j.mu.Unlock()
-	switch {
-	case write:
-		j.line(r, leftOut, more)
-	case j.enabled:
-		j.dropped.Inc()
-	}
-}
-
-func (j *Journal) remember(r *Refusal, now time.Time) {
-	k := key{where: r.Interface, what: r.What, result: r.Result, cause: r.Cause}
-	if len(r.Params) > 0 {
-		k.param = r.Params[0].Param
-	}
 	known := j.kinds[k]
 	if known == nil {
 		if len(j.kinds) >= maxKinds {
@@ -131,13 +122,49 @@ func (j *Journal) remember(r *Refusal, now time.Time) {
 		}
 		known = &Kind{FirstSeen: now}
 		j.kinds[k] = known
+		wanted = true
 	}
-	known.Refusal, known.LastSeen = *r, now
+	known.LastSeen = now
 	known.Count++
+	j.mu.Unlock()
+	if !due && !wanted {
+		j.leaveOut()
+	}
+	return due || wanted
+}
+
+// leaveOut counts a line that is not written.
+func (j *Journal) leaveOut() {
+	if j.enabled {
+		j.leftOut.Add(1)
+		j.dropped.Inc()
+	}
+}
+
+// Note keeps a refusal that was counted as the example of its kind and logs it,
+// unless there were too many lines. more adds fields to the line; it may be nil.
+func (j *Journal) Note(r *Refusal, more func(*zerolog.Event)) {
+	j.mu.Lock()
+	if known := j.kinds[r.Key()]; known != nil {
+		known.Refusal = *r
+	}
+	j.mu.Unlock()
+	if j.enabled && j.limit.Allow() {
+		j.line(r, int(j.leftOut.Swap(0)), more)
+		return
+	}
+	j.leaveOut()
+}
+
+// Report counts a refusal and notes it.
+func (j *Journal) Report(r *Refusal) {
+	if j.Count(r.Key()) {
+		j.Note(r, nil)
+	}
 }
 
 func (j *Journal) forgetOldest() {
-	var oldest key
+	var oldest Key
 	var at time.Time
 	for k, v := range j.kinds {
 		if at.IsZero() || v.LastSeen.Before(at) {

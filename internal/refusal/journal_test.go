@@ -18,7 +18,7 @@ func TestLinesAreBounded(t *testing.T) {
 		var out bytes.Buffer
 		j := NewJournal(Config{Enabled: true, Rate: 10, MaxBurst: 100}, zerolog.New(&out), prometheus.NewRegistry())
 		for i := range 10000 {
-			j.Note(&Refusal{Interface: "sbi", What: "POST /x", Result: "400", Cause: "C", Params: []Param{{"/dnn", "required"}}, Peer: fmt.Sprint(i)}, nil)
+			j.Report(&Refusal{Interface: "sbi", What: "POST /x", Result: "400", Cause: "C", Params: []Param{{"/dnn", "required"}}, Peer: fmt.Sprint(i)})
 		}
 		if n := strings.Count(out.String(), "\n"); n != 100 {
 			t.Errorf("%d lines", n)
@@ -28,14 +28,18 @@ func TestLinesAreBounded(t *testing.T) {
 		}
 		out.Reset()
 		time.Sleep(time.Second)
-		j.Note(&Refusal{Interface: "sbi", What: "POST /x", Result: "500", Peer: "p", Failure: true}, func(e *zerolog.Event) { e.Str("more", "x") })
+		failure := &Refusal{Interface: "sbi", What: "POST /x", Result: "500", Peer: "p", Failure: true}
+		if !j.Count(failure.Key()) {
+			t.Error("a new kind is not wanted")
+		}
+		j.Note(failure, func(e *zerolog.Event) { e.Str("more", "x") })
 		for _, want := range []string{`"leftOut":9900`, `"level":"warn"`, `"more":"x"`, `"peer":"p"`} {
 			if !strings.Contains(out.String(), want) {
 				t.Errorf("%s lacks %s", out.String(), want)
 			}
 		}
 		kinds := j.Kinds()
-		if len(kinds) != 2 || kinds[0].Result != "500" || kinds[1].Count != 10000 || kinds[1].Peer != "9999" ||
+		if len(kinds) != 2 || kinds[0].Result != "500" || kinds[1].Count != 10000 || kinds[1].Peer != "99" ||
 			!kinds[1].FirstSeen.Before(kinds[0].FirstSeen) {
 			t.Errorf("%+v", kinds)
 		}
@@ -46,7 +50,7 @@ func TestKindsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := NewJournal(Config{Rate: 1, MaxBurst: 1}, zerolog.Nop(), prometheus.NewRegistry())
 		for i := range 1000 {
-			j.Note(&Refusal{What: fmt.Sprint(i)}, nil)
+			j.Report(&Refusal{What: fmt.Sprint(i)})
 			time.Sleep(time.Millisecond)
 		}
 		if kinds := j.Kinds(); len(kinds) != maxKinds || kinds[0].What != "999" || kinds[maxKinds-1].What != "800" {

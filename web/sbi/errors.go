@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
@@ -18,6 +19,7 @@ type Errors struct {
 	cfg     ErrorConfig
 	server  string
 	journal Journal
+	last    atomic.Pointer[asked]
 	in, out prometheus.Counter
 }
 
@@ -45,6 +47,7 @@ func (c ErrorConfig) Check(known []*Condition) error {
 
 // Journal remembers and logs what is refused; refusal.Journal is one.
 type Journal interface {
+	Count(k refusal.Key) (wanted bool)
 	Note(r *refusal.Refusal, more func(*zerolog.Event))
 }
 
@@ -99,18 +102,23 @@ func (e *Errors) Write(w http.ResponseWriter, r *http.Request, p *Problem) (stat
 // note remembers an error answer and logs it, with the fields that operators of
 // the feature expect.
 func (e *Errors) note(r *http.Request, p *Problem, eff effective, detail string) {
+	key := refusal.Key{Interface: "sbi", What: e.what(r), Result: strconv.Itoa(eff.status), Cause: eff.cause}
+	if len(p.InvalidParams) > 0 {
+		key.Param = p.InvalidParams[0].Param
+	}
+	if !e.journal.Count(key) {
+		return
+	}
 	params := make([]refusal.Param, len(p.InvalidParams))
 	for i, ip := range p.InvalidParams {
 		params[i] = refusal.Param(ip)
 	}
-	path := refusal.Mask(r.URL.Path, maxNoted)
-	what := r.Method[:min(len(r.Method), 16)] + " " + path
-	example := what
+	example := key.What
 	if r.URL.RawQuery != "" {
 		example += "?" + maskedQuery(r.URL.RawQuery)
 	}
 	e.journal.Note(&refusal.Refusal{
-		Interface: "sbi", What: what, Result: strconv.Itoa(eff.status), Cause: eff.cause, Params: params, Detail: detail,
+		Interface: key.Interface, What: key.What, Result: key.Result, Cause: key.Cause, Params: params, Detail: detail,
 		Peer: r.RemoteAddr, UserAgent: agent(r), Example: example, Failure: eff.status >= http.StatusInternalServerError,
 	}, func(line *zerolog.Event) {
 		line.Int("errorStatus", eff.status).Str("errorTitle", eff.title).
@@ -119,6 +127,20 @@ func (e *Errors) note(r *http.Request, p *Problem, eff effective, detail string)
 			line.Str("subscriberId", p.Subscriber)
 		}
 	})
+}
+
+// asked is what requests of one method and path are called.
+type asked struct{ method, path, what string }
+
+// what is the method and the path of a request without identifiers of a UE.
+// Those that are refused are often all alike.
+func (e *Errors) what(r *http.Request) string {
+	if last := e.last.Load(); last != nil && last.method == r.Method && last.path == r.URL.Path {
+		return last.what
+	}
+	what := r.Method[:min(len(r.Method), 16)] + " " + refusal.Mask(r.URL.Path, maxNoted)
+	e.last.Store(&asked{r.Method, r.URL.Path, what})
+	return what
 }
 
 // maxNoted bounds the texts of a request that are remembered, in bytes.

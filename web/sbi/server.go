@@ -184,7 +184,9 @@ func (d debugWriter) Write(b []byte) (int, error) {
 		// The address has no blank in it.
 		peer, reason, _ := strings.Cut(rest, ": ")
 		if reason != "EOF" {
-			d.journal.Note(refusal.Handshake("sbi.tls", peer, reason), nil)
+			if failed := refusal.Handshake("sbi.tls", peer, reason); d.journal.Count(failed.Key()) {
+				d.journal.Note(failed, nil)
+			}
 		}
 	}
 	return len(b), nil

@@ -42,4 +42,5 @@ func TestNothingIsDoneForNobody(t *testing.T) {
 // nowhere is a journal that keeps nothing.
 type nowhere struct{}
 
+func (nowhere) Count(refusal.Key) bool                      { return false }
 func (nowhere) Note(*refusal.Refusal, func(*zerolog.Event)) {}
