@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"bsfd/diameter"
+	"bsfd/internal/tlsfiles"
 	"bsfd/storage"
 	"bsfd/storage/embedded"
 	"bsfd/storage/postgres"
@@ -67,7 +68,7 @@ func certificateUsable(c sbi.TLSConfig) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", state, err)
 	}
-	if state != sbi.CertificateValid {
+	if state != tlsfiles.Valid {
 		return errors.New(string(state))
 	}
 	return nil

@@ -5,60 +5,34 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
-	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"bsfd/diameter/rx"
+	"bsfd/internal/tlsfiles"
 )
 
-// certificates are the TLS files, read. They are read again on demand; a
-// bundle that cannot be used leaves the last good one in place.
+// certificates are the TLS files, read again on demand.
 type certificates struct {
-	files   TLSFiles
-	current atomic.Pointer[bundle]
-	expiry  *prometheus.GaugeVec
-}
-
-type bundle struct {
-	own  []tls.Certificate
-	pool *x509.CertPool
+	files TLSFiles
+	store *tlsfiles.Store
 }
 
 func newCertificates(files TLSFiles, reg prometheus.Registerer) (*certificates, error) {
-	c := &certificates{files: files, expiry: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	expiry := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "dgw_tls_cert_expiration_seconds", Help: "When the certificate of the Rx gateway expires, in seconds since 1970.",
-	}, []string{"file", "subject"})}
-	reg.MustRegister(c.expiry)
+	}, []string{"file", "subject"})
+	reg.MustRegister(expiry)
+	names := tlsfiles.Files{CertFile: files.CertFile, KeyFile: files.KeyFile, CAFile: files.CAFile}
+	c := &certificates{files: files, store: tlsfiles.NewStore(names, tlsfiles.Gauges{Expiry: expiry})}
 	return c, c.reload()
 }
 
 // reload reads the files again. New connections use them.
 func (c *certificates) reload() error {
-	b := new(bundle)
-	if c.files.CertFile != "" {
-		pair, err := tls.LoadX509KeyPair(c.files.CertFile, c.files.KeyFile)
-		if err != nil {
-			return fmt.Errorf("tls.certFile: %w", err)
-		}
-		b.own = []tls.Certificate{pair}
-	}
-	if c.files.CAFile != "" {
-		pem, err := os.ReadFile(c.files.CAFile)
-		if err != nil {
-			return fmt.Errorf("tls.caFile: %w", err)
-		}
-		b.pool = x509.NewCertPool()
-		if !b.pool.AppendCertsFromPEM(pem) {
-			return fmt.Errorf("tls.caFile: %s holds no certificate", c.files.CAFile)
-		}
-	}
-	c.current.Store(b)
-	c.expiry.Reset()
-	for _, pair := range b.own {
-		c.expiry.WithLabelValues(c.files.CertFile, pair.Leaf.Subject.String()).Set(float64(pair.Leaf.NotAfter.Unix()))
+	if _, err := c.store.Reload(); err != nil {
+		return fmt.Errorf("tls: %w", err)
 	}
 	return nil
 }
@@ -72,14 +46,14 @@ func (t TLSFiles) Check() error {
 // server is the configuration for connections that come in.
 func (c *certificates) server() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
-		low, high, err := tlsVersions(c.files.MinVersion, c.files.MaxVersion)
+		low, high, err := tlsfiles.Versions(c.files.MinVersion, c.files.MaxVersion)
 		if err != nil {
 			return nil, err
 		}
-		b := c.current.Load()
-		cfg := &tls.Config{Certificates: b.own, MinVersion: low, MaxVersion: high}
+		b := c.store.Current()
+		cfg := &tls.Config{Certificates: b.Own, MinVersion: low, MaxVersion: high}
 		if c.files.Mutual {
-			cfg.ClientCAs, cfg.ClientAuth = b.pool, tls.RequireAndVerifyClientCert
+			cfg.ClientCAs, cfg.ClientAuth = b.CAs, tls.RequireAndVerifyClientCert
 		}
 		return cfg, nil
 	}}
@@ -92,14 +66,14 @@ func (c *certificates) client(p Peer) (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := c.current.Load()
+	b := c.store.Current()
 	return &tls.Config{
-		Certificates: b.own, MinVersion: low, MaxVersion: high, ServerName: p.Host,
+		Certificates: b.Own, MinVersion: low, MaxVersion: high, ServerName: p.Host,
 		// The standard check knows no certificate that has its name in the
 		// subject alone; VerifyConnection makes the same check with it.
 		InsecureSkipVerify: true,
 		VerifyConnection: func(state tls.ConnectionState) error {
-			return verify(state, b.pool, p.Host)
+			return verify(state, b.CAs, p.Host)
 		},
 	}, nil
 }
@@ -151,18 +125,5 @@ func (c *conn) checkSecurity(p *peer) error {
 // tlsVersions are the versions that may be used with the peer: its own, or those
 // of the node.
 func (p Peer) tlsVersions(files TLSFiles) (low, high uint16, err error) {
-	return tlsVersions(orElse(p.MinTLS, files.MinVersion), orElse(p.MaxTLS, files.MaxVersion))
-}
-
-// tlsVersions reads a lowest and a highest version.
-func tlsVersions(low, high string) (uint16, uint16, error) {
-	versions := map[string]uint16{"1.2": tls.VersionTLS12, "1.3": tls.VersionTLS13}
-	l, h := versions[low], versions[high]
-	switch {
-	case l == 0 || h == 0:
-		return 0, 0, errors.New(`TLS versions are "1.2" and "1.3"`)
-	case l > h:
-		return 0, 0, fmt.Errorf("TLS version %s is above %s", low, high)
-	}
-	return l, h, nil
+	return tlsfiles.Versions(orElse(p.MinTLS, files.MinVersion), orElse(p.MaxTLS, files.MaxVersion))
 }

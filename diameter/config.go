@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"bsfd/diameter/rx"
+	"bsfd/internal/tlsfiles"
 	"bsfd/internal/tolerate"
 )
 
@@ -263,7 +264,7 @@ func (t TLSFiles) check() error {
 	case t.Mutual && t.CAFile == "":
 		return errors.New("mutual: needs caFile")
 	}
-	_, _, err := tlsVersions(t.MinVersion, t.MaxVersion)
+	_, _, err := tlsfiles.Versions(t.MinVersion, t.MaxVersion)
 	return err
 }
 

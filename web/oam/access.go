@@ -5,17 +5,17 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
-	"os"
 	"strings"
+	"time"
 
 	"bsfd/internal/settings"
+	"bsfd/internal/tlsfiles"
 )
 
 // Role is what somebody may do.
@@ -177,20 +177,13 @@ func (c Config) tlsConfig() (*tls.Config, error) {
 	if c.TLS.CertFile == "" {
 		return nil, nil
 	}
-	cert, err := tls.LoadX509KeyPair(c.TLS.CertFile, c.TLS.KeyFile)
+	b, _, err := tlsfiles.Files{CertFile: c.TLS.CertFile, KeyFile: c.TLS.KeyFile, CAFile: c.TLS.ClientCAFile}.Load(time.Now())
 	if err != nil {
 		return nil, fmt.Errorf("oam.tls: %w", err)
 	}
-	conf := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{cert}}
-	if c.TLS.ClientCAFile != "" {
-		pem, err := os.ReadFile(c.TLS.ClientCAFile)
-		if err != nil {
-			return nil, fmt.Errorf("oam.tls.clientCaFile: %w", err)
-		}
-		conf.ClientCAs, conf.ClientAuth = x509.NewCertPool(), tls.VerifyClientCertIfGiven
-		if !conf.ClientCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("oam.tls.clientCaFile: no certificate in %s", c.TLS.ClientCAFile)
-		}
+	conf := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: b.Own}
+	if b.CAs != nil {
+		conf.ClientCAs, conf.ClientAuth = b.CAs, tls.VerifyClientCertIfGiven
 	}
 	return conf, nil
 }

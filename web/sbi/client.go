@@ -4,18 +4,17 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"strconv"
 	"time"
 
 	"bsfd/internal/admission"
+	"bsfd/internal/tlsfiles"
 )
 
 // ClientConfig configures a Client.
@@ -68,14 +67,11 @@ func NewClient(cfg ClientConfig, pacer Pacer) (*Client, error) {
 	t.Protocols.SetHTTP2(true)
 	t.Protocols.SetUnencryptedHTTP2(true)
 	if cfg.CAFile != "" {
-		pem, err := os.ReadFile(cfg.CAFile)
+		b, _, err := tlsfiles.Files{CAFile: cfg.CAFile}.Load(time.Now())
 		if err != nil {
 			return nil, err
 		}
-		t.TLSClientConfig.RootCAs = x509.NewCertPool()
-		if !t.TLSClientConfig.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("%s: no certificate", cfg.CAFile)
-		}
+		t.TLSClientConfig.RootCAs = b.CAs
 	}
 	return &Client{cfg: cfg, pacer: pacer, http: &http.Client{
 		Transport:     t,

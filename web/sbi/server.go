@@ -110,7 +110,7 @@ type engine interface {
 type Server struct {
 	cfg      ServerConfig
 	engine   engine
-	certs    *Certificates
+	certs    *certificates
 	errors   *Errors
 	log      zerolog.Logger
 	guards   []*guard
@@ -146,12 +146,14 @@ func NewServer(cfg ServerConfig, handler http.Handler, errs *Errors, log zerolog
 	h.Protocols.SetHTTP2(true)
 	h.Protocols.SetUnencryptedHTTP2(true)
 	if cfg.TLS.Enabled() {
-		certs, err := NewCertificates(cfg.TLS, log, reg)
+		certs, err := newCertificates(cfg.TLS, log, reg)
 		if err != nil {
 			return nil, err
 		}
 		s.certs = certs
-		h.TLSConfig = certs.serverConfig()
+		if h.TLSConfig, err = certs.serverConfig(); err != nil {
+			return nil, err
+		}
 	}
 	s.engine = h
 	s.abandoned = prometheus.NewCounter(prometheus.CounterOpts{
@@ -281,7 +283,7 @@ func (s *Server) Reload() {
 	if s.certs == nil {
 		return
 	}
-	if err := s.certs.Reload(); err != nil {
+	if err := s.certs.reload(); err != nil {
 		s.log.Error().Err(err).Msg("certificates not reloaded")
 	}
 }

@@ -1,0 +1,150 @@
+// Package tlsfiles reads certificates, keys and authorities from PEM files, for
+// every listener and dialler: their state, the TLS versions by name, reading
+// them again while they are in use, and when they expire.
+package tlsfiles
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Files are the names of PEM files; empty ones are not read.
+type Files struct {
+	CertFile string // certificate chain
+	KeyFile  string // its private key
+	CAFile   string // authorities of the other side
+}
+
+// State is the state of the files.
+type State string
+
+// The states of a certificate.
+const (
+	Valid   State = "VALID"   // usable now
+	Expired State = "EXPIRED" // past its notAfter
+	Missing State = "MISSING" // a file of the bundle is not there
+	Corrupt State = "CORRUPT" // a file cannot be read or does not fit
+)
+
+var states = [...]State{Valid, Expired, Missing, Corrupt}
+
+// Bundle is what the files hold.
+type Bundle struct {
+	Own []tls.Certificate // one, or none without CertFile
+	CAs *x509.CertPool    // nil without CAFile
+}
+
+// Load reads the files. An expired certificate is no error; its state says so.
+// The error names the file.
+func (f Files) Load(now time.Time) (*Bundle, State, error) {
+	b, state := new(Bundle), Valid
+	if f.CertFile != "" {
+		pair, err := tls.LoadX509KeyPair(f.CertFile, f.KeyFile)
+		if err != nil {
+			return nil, missingOrCorrupt(err), fmt.Errorf("%s: %w", f.CertFile, err)
+		}
+		b.Own = []tls.Certificate{pair}
+		if now.After(pair.Leaf.NotAfter) {
+			state = Expired
+		}
+	}
+	if f.CAFile != "" {
+		pem, err := os.ReadFile(f.CAFile)
+		if err != nil {
+			return nil, missingOrCorrupt(err), err
+		}
+		b.CAs = x509.NewCertPool()
+		if !b.CAs.AppendCertsFromPEM(pem) {
+			return nil, Corrupt, fmt.Errorf("%s: no certificate", f.CAFile)
+		}
+	}
+	return b, state, nil
+}
+
+func missingOrCorrupt(err error) State {
+	if errors.Is(err, fs.ErrNotExist) {
+		return Missing
+	}
+	return Corrupt
+}
+
+// Version is the number of a TLS version by its name, "1.2" or "1.3".
+func Version(name string) (uint16, error) {
+	switch name {
+	case "1.2":
+		return tls.VersionTLS12, nil
+	case "1.3":
+		return tls.VersionTLS13, nil
+	}
+	return 0, errors.New(`TLS versions are "1.2" and "1.3"`)
+}
+
+// Versions reads a lowest and a highest version.
+func Versions(low, high string) (lowest, highest uint16, err error) {
+	if lowest, err = Version(low); err != nil {
+		return 0, 0, err
+	}
+	if highest, err = Version(high); err != nil {
+		return 0, 0, err
+	}
+	if lowest > highest {
+		return 0, 0, fmt.Errorf("TLS version %s is above %s", low, high)
+	}
+	return lowest, highest, nil
+}
+
+// Gauges tell about the files in use. Either may be nil.
+type Gauges struct {
+	// Expiry has the labels file and subject: seconds since 1970.
+	Expiry *prometheus.GaugeVec
+	// State has the labels file and state: 1 for the one that holds.
+	State *prometheus.GaugeVec
+}
+
+// Store holds what the files held when they were last read whole. Files that
+// cannot be used leave the last good ones in place. It is safe for concurrent
+// use.
+type Store struct {
+	files   Files
+	gauges  Gauges
+	current atomic.Pointer[Bundle]
+}
+
+// NewStore returns a Store that has read nothing yet.
+func NewStore(files Files, gauges Gauges) *Store { return &Store{files: files, gauges: gauges} }
+
+// Reload reads the files again and returns their state.
+func (s *Store) Reload() (State, error) {
+	b, state, err := s.files.Load(time.Now())
+	if g := s.gauges.State; g != nil {
+		for _, each := range states {
+			v := 0.0
+			if each == state {
+				v = 1
+			}
+			g.WithLabelValues(s.files.CertFile, string(each)).Set(v)
+		}
+	}
+	if err != nil {
+		return state, err
+	}
+	if g := s.gauges.Expiry; g != nil {
+		g.Reset()
+		for _, pair := range b.Own {
+			g.WithLabelValues(s.files.CertFile, pair.Leaf.Subject.String()).Set(float64(pair.Leaf.NotAfter.Unix()))
+		}
+	}
+	s.current.Store(b)
+	return state, nil
+}
+
+// Current is what was last read; nil before the first Reload succeeded.
+func (s *Store) Current() *Bundle { return s.current.Load() }
