@@ -84,7 +84,7 @@ func Default() Config {
 		SBI: SBI{
 			ServerConfig: sbi.ServerConfig{
 				Listen:               []string{"127.0.0.1:8000"},
-				TLS:                  sbi.TLSConfig{MinVersion: "1.2"},
+				TLS:                  sbi.TLSConfig{MinVersion: "1.2", CloseAfter: 10 * time.Minute},
 				MaxConnections:       20000,
 				MaxConcurrentStreams: 1000,
 				MaxHeaderBytes:       64 << 10,

@@ -102,6 +102,9 @@ type TLSFiles struct {
 	Mutual     bool   `koanf:"mutual" usage:"peers must present a certificate"`
 	MinVersion string `koanf:"minVersion" usage:"lowest TLS version: 1.2 or 1.3"`
 	MaxVersion string `koanf:"maxVersion" usage:"highest TLS version: 1.2 or 1.3"`
+	// CloseAfter is how long after a renewal of the certificate connections that
+	// came in may keep the old one; 0 lets them.
+	CloseAfter time.Duration `koanf:"closeAfter" usage:"time after which peers that connected to a certificate that was replaced are disconnected (DPR); 0s keeps them"`
 }
 
 // Timers are the times to wait for answers. Those of commands are the one of
@@ -190,7 +193,7 @@ func DefaultConfig() Config {
 		DiscoveryTimeout: 2 * time.Second,
 		Cookie:           Cookie{Code: 3601, Vendor: 111},
 		Priority:         Priority{Vendor: 111},
-		TLS:              TLSFiles{MinVersion: "1.2", MaxVersion: "1.3"},
+		TLS:              TLSFiles{MinVersion: "1.2", MaxVersion: "1.3", CloseAfter: 10 * time.Minute},
 		Timers:           Timers{Response: 4 * time.Second},
 		Retry:            Retry{Attempts: PerCommand{1, 1, 1, 1}},
 		Transport: Link{
@@ -263,6 +266,9 @@ func (t TLSFiles) check() error {
 		return errors.New("certFile and keyFile belong together")
 	case t.Mutual && t.CAFile == "":
 		return errors.New("mutual: needs caFile")
+	}
+	if err := within(t.CloseAfter, 0, 30*24*time.Hour); err != nil {
+		return fmt.Errorf("closeAfter: %w", err)
 	}
 	_, _, err := tlsfiles.Versions(t.MinVersion, t.MaxVersion)
 	return err

@@ -205,10 +205,22 @@ func (c *conn) tick(t *turn) {
 		}
 	}
 	p := c.peer.Load()
+	if p != nil && c.dialled == nil && c.transport == TLS && c.g.tls.store.Outdated(c.opened, c.g.cfg.TLS.CloseAfter) {
+		c.renew(t, p)
+	}
 	if p == nil || t.now.UnixNano() < c.wdDue.Load() {
 		return
 	}
 	p.watch(t, c)
+}
+
+// renew disconnects a peer whose connection has a certificate that was replaced,
+// once it has answered what it was asked. It connects again to the new one.
+func (c *conn) renew(t *turn, p *peer) {
+	p.active.CompareAndSwap(c, nil)
+	if c.pend.len() == 0 {
+		_ = p.step(event{kind: eventDisconnect, cause: rx.Rebooting, reason: "the certificate was renewed", turn: t})
+	}
 }
 
 // sendDWR asks the peer whether it is there.

@@ -100,3 +100,41 @@ func TestTLSVersions(t *testing.T) {
 		t.Error("no expiry")
 	}
 }
+
+// TestRenewedCertificate proves that a peer with a connection to the old
+// certificate is disconnected with a DPR after the time that is set, and sees
+// the new one when it connects again.
+func TestRenewedCertificate(t *testing.T) {
+	cert, key := selfSigned(t, "first.epc.example")
+	n := start(t, func(c *diameter.Config) {
+		c.Listen, c.ListenTLS = nil, []string{"127.0.0.1:0"}
+		c.TLS.CertFile, c.TLS.KeyFile, c.TLS.CloseAfter = cert, key, time.Millisecond
+	})
+	join := func() (subject string) {
+		c, err := tls.Dial("tcp", n.address, &tls.Config{InsecureSkipVerify: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		node, err := rxnode.Join(c, rxnode.Identity{Host: "af.ims.example", Realm: "ims.example"}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(node.Close)
+		return c.ConnectionState().PeerCertificates[0].Subject.CommonName
+	}
+	if got := join(); got != "first.epc.example" {
+		t.Fatal(got)
+	}
+	freshCert, freshKey := selfSigned(t, "second.epc.example")
+	for from, to := range map[string]string{freshCert: cert, freshKey: key} {
+		if err := os.Rename(from, to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n.gateway.Reload()
+	until(t, "the peer is disconnected", func() bool { return n.state("af.ims.example").State == diameter.StateClosed })
+	if got := join(); got != "second.epc.example" {
+		t.Errorf("the new connection sees %s", got)
+	}
+	n.open("af.ims.example")
+}

@@ -181,6 +181,31 @@ func TestTLS(t *testing.T) {
 	}
 }
 
+// TestRenewedCertificate proves that connections with the old certificate go
+// away after the time that is set, and that no request fails for it.
+func TestRenewedCertificate(t *testing.T) {
+	ca := newAuthority(t)
+	certFile, keyFile := ca.issue("first", time.Now().Add(time.Hour))
+	p := launch(t, "--storage.engine", "memory", "--sbi.tls.certFile", certFile, "--sbi.tls.keyFile", keyFile, "--sbi.tls.closeAfter", "100ms")
+	var subject string
+	c := newClient(&tls.Config{RootCAs: ca.pool(), VerifyConnection: func(s tls.ConnectionState) error {
+		subject = s.PeerCertificates[0].Subject.CommonName
+		return nil
+	}})
+	get := func() {
+		t.Helper()
+		if a := do(t, c, "GET", p.sbi+base+"/pcfBindings?ipv4Addr=10.0.0.1", ""); a.status != 204 {
+			t.Fatalf("%d", a.status)
+		}
+	}
+	get()
+	ca.issue("second", time.Now().Add(time.Hour))
+	p.signal(syscall.SIGHUP)
+	if !eventually(10*time.Second, func() bool { get(); return subject == "second" }) {
+		t.Errorf("the connection still has the certificate of %q", subject)
+	}
+}
+
 func TestMutualTLS(t *testing.T) {
 	ca, stranger := newAuthority(t), newAuthority(t)
 	certFile, keyFile := ca.issue("server", time.Now().Add(time.Hour))

@@ -116,6 +116,7 @@ type Store struct {
 	files   Files
 	gauges  Gauges
 	current atomic.Pointer[Bundle]
+	renewed atomic.Int64 // nanoseconds since 1970, 0 for never
 }
 
 // NewStore returns a Store that has read nothing yet.
@@ -142,8 +143,29 @@ func (s *Store) Reload() (State, error) {
 			g.WithLabelValues(s.files.CertFile, pair.Leaf.Subject.String()).Set(float64(pair.Leaf.NotAfter.Unix()))
 		}
 	}
-	s.current.Store(b)
+	if old := s.current.Swap(b); old != nil && !sameLeaf(old, b) {
+		s.renewed.Store(time.Now().UnixNano())
+	}
 	return state, nil
+}
+
+// sameLeaf reports whether both have the same certificate.
+func sameLeaf(a, b *Bundle) bool {
+	if len(a.Own) == 0 || len(b.Own) == 0 {
+		return len(a.Own) == len(b.Own)
+	}
+	return a.Own[0].Leaf.Equal(b.Own[0].Leaf)
+}
+
+// Outdated reports whether a connection that was opened at a time still has a
+// certificate that was replaced since, longer ago than grace. A grace of 0 means
+// that connections keep theirs.
+func (s *Store) Outdated(opened time.Time, grace time.Duration) bool {
+	renewed := s.renewed.Load()
+	if renewed == 0 || grace == 0 {
+		return false
+	}
+	return opened.UnixNano() < renewed && time.Now().UnixNano() > renewed+int64(grace)
 }
 
 // Current is what was last read; nil before the first Reload succeeded.

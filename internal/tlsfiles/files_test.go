@@ -107,6 +107,10 @@ func TestReloadKeepsTheLastGoodFiles(t *testing.T) {
 	if state, err := s.Reload(); err != nil || state != Valid || s.Current() == first {
 		t.Errorf("%s %v", state, err)
 	}
+	opened := time.Now().Add(-time.Hour)
+	if !s.Outdated(opened, time.Nanosecond) || s.Outdated(opened, time.Hour) || s.Outdated(opened, 0) || s.Outdated(time.Now().Add(time.Hour), time.Nanosecond) {
+		t.Error("which connections are outdated")
+	}
 	if got := testutil.ToFloat64(g.Expiry.WithLabelValues(f.CertFile, "CN=a")); got != float64(end.Unix()) {
 		t.Errorf("expires %v", got)
 	}

@@ -23,6 +23,9 @@ type TLSConfig struct {
 	ClientCAFile string `koanf:"clientCaFile" usage:"authorities for client certificates, PEM"`
 	// MinVersion is "1.2" or "1.3".
 	MinVersion string `koanf:"minVersion" usage:"lowest TLS version: 1.2 or 1.3"`
+	// CloseAfter is how long after a renewal of the certificate connections may
+	// keep the old one; 0 lets them.
+	CloseAfter time.Duration `koanf:"closeAfter" usage:"time after which connections with a certificate that was replaced are closed (GOAWAY); 0s keeps them"`
 }
 
 // Enabled reports whether TLS is configured.
@@ -37,6 +40,9 @@ func (c TLSConfig) Check() error {
 		return errors.New("tls.keyFile: required together with certFile")
 	case c.ClientCAFile != "" && c.CertFile == "":
 		return errors.New("tls.clientCaFile: needs certFile and keyFile")
+	}
+	if c.CloseAfter < 0 || c.CloseAfter > 30*24*time.Hour {
+		return errors.New("tls.closeAfter: must be 0s to 720h")
 	}
 	if _, err := tlsfiles.Version(c.MinVersion); err != nil {
 		return fmt.Errorf("tls.minVersion: %w", err)

@@ -47,7 +47,7 @@ func (g *guard) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		c := &guardedConn{Conn: conn, guard: g}
+		c := &guardedConn{Conn: conn, guard: g, opened: time.Now()}
 		g.mu.Lock()
 		full := len(g.conns) >= g.limit
 		if !full {
@@ -109,6 +109,7 @@ func (g *guard) sweep(now int64) {
 type guardedConn struct {
 	net.Conn
 	guard    *guard
+	opened   time.Time
 	writing  atomic.Int64 // tick at which the pending Write began, plus one; 0 when none is
 	probe    atomic.Pointer[probe]
 	active   atomic.Bool  // an HTTP/2 stream, or an HTTP/1.1 request, is open

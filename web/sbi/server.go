@@ -332,6 +332,10 @@ func (s *Server) outer(next http.Handler) http.Handler {
 		if c, ok := r.Context().Value(connKey{}).(*guardedConn); ok {
 			c.begin(r.Context())
 			defer c.end()
+			if s.certs != nil && s.certs.store.Outdated(c.opened, s.cfg.TLS.CloseAfter) {
+				// The HTTP/2 implementation makes a GOAWAY of it, after this answer.
+				w.Header()["Connection"] = closing
+			}
 		}
 		if r.Context().Err() != nil {
 			// The consumer gave up before its request got a processor: work for
@@ -364,6 +368,9 @@ func (s *Server) outer(next http.Handler) http.Handler {
 		}
 	})
 }
+
+// closing is the value of a Connection field that ends the connection.
+var closing = []string{"close"}
 
 // headerSlack is how many octets of target and header are read beyond their
 // bounds, so that one that is too large gets an answer and not a reset.
