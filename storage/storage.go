@@ -73,6 +73,11 @@ type Store interface {
 	bsf.BindingPager
 	bsf.DocumentStore
 	bsf.EventQueue
+	Lifecycle
+}
+
+// Lifecycle is what the process needs of an engine beside its contents.
+type Lifecycle interface {
 	// Ready reports whether the engine can serve now.
 	Ready(context.Context) error
 	// Close waits for accepted changes and frees everything.
