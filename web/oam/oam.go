@@ -197,7 +197,7 @@ func (s *Server) Listen(ctx context.Context) (err error) {
 // URL is where it is reached.
 func (s *Server) URL() string {
 	scheme := "http://"
-	if s.http.TLSConfig != nil {
+	if s.cfg.TLS.CertFile != "" {
 		scheme = "https://"
 	}
 	return scheme + s.listener.Addr().String()
@@ -210,7 +210,7 @@ func (s *Server) Run(ctx context.Context) error {
 	group.Go(func() error {
 		defer cancel()
 		serve := func() error { return s.http.Serve(s.listener) }
-		if s.http.TLSConfig != nil {
+		if s.cfg.TLS.CertFile != "" {
 			serve = func() error { return s.http.ServeTLS(s.listener, "", "") }
 		}
 		if err := serve(); !errors.Is(err, http.ErrServerClosed) {
