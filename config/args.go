@@ -9,6 +9,8 @@ import (
 
 	"github.com/rs/zerolog"
 	"github.com/spf13/pflag"
+
+	"bsfd/internal/nearest"
 )
 
 // FromArgs reads the flags of a subcommand and loads the configuration. extra
@@ -53,7 +55,7 @@ func flagError(err error, flags *pflag.FlagSet) error {
 	}
 	var known []string
 	flags.VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
-	if near := meant(name, known); near != "" {
+	if near := nearest.Meant(name, known); near != "" {
 		return fmt.Errorf("%w%s", err, near)
 	}
 	return err

@@ -15,6 +15,8 @@ import (
 	"github.com/knadh/koanf/providers/confmap"
 	"github.com/knadh/koanf/providers/rawbytes"
 	"github.com/knadh/koanf/v2"
+
+	"bsfd/internal/nearest"
 )
 
 // Option is one setting as users see it.
@@ -188,7 +190,7 @@ func unknownKeys(raw map[string]any, file string) error {
 			case isSection:
 				found = append(found, fmt.Errorf("%s: %s: must be a section", file, key))
 			default:
-				found = append(found, fmt.Errorf("%s: %s: unknown key%s", file, key, meant(key, known)))
+				found = append(found, fmt.Errorf("%s: %s: unknown key%s", file, key, nearest.Meant(key, known)))
 			}
 		}
 	}
@@ -216,7 +218,7 @@ func fromEnviron(environ []string) (map[string]any, error) {
 		}
 		i := slices.IndexFunc(options, func(o Option) bool { return o.Env() == name && !o.FileOnly })
 		if i < 0 {
-			found = append(found, fmt.Errorf("%s: unknown environment variable%s", name, meant(name, known)))
+			found = append(found, fmt.Errorf("%s: unknown environment variable%s", name, nearest.Meant(name, known)))
 			continue
 		}
 		values[options[i].Key] = value

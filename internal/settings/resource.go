@@ -9,6 +9,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"bsfd/internal/nearest"
 )
 
 // Resource is one resource of the configuration API.
@@ -68,9 +70,27 @@ func decode(raw json.RawMessage, into any) error {
 	}
 	// The error has no type of its own.
 	if member, unknown := strings.CutPrefix(err.Error(), "json: unknown field "); unknown {
-		return Fail(strings.Trim(member, `"`), "there is no such setting")
+		name := strings.Trim(member, `"`)
+		return Fail(name, "there is no such setting%s", nearest.Meant(name, members(reflect.TypeOf(into), nil)))
 	}
 	return Fail("body", "%s", err)
+}
+
+// members lists the names of the members of a type, those inside it included.
+func members(t reflect.Type, names []string) []string {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice:
+		return members(t.Elem(), names)
+	case reflect.Struct:
+		for i := range t.NumField() {
+			name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+			if name != "" && name != "-" {
+				names = append(names, name)
+			}
+			names = members(t.Field(i).Type, names)
+		}
+	}
+	return names
 }
 
 // kindText is what a value of a type is called.

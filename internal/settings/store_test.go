@@ -88,6 +88,7 @@ func TestChanges(t *testing.T) {
 		{"x:limit", Replace(json.RawMessage(`{"rate":13}`)), "limit.rate: 13 is not liked"},
 		{"x:limit", Replace(json.RawMessage(`{"rate":"x"}`)), "rate: must be a number"},
 		{"x:limit", Replace(json.RawMessage(`{"speed":1}`)), "speed: there is no such setting"},
+		{"x:limit", Replace(json.RawMessage(`{"rat":1}`)), "rat: there is no such setting (did you mean rate?)"},
 		{"x:limit", Replace(json.RawMessage(`[]`)), "body"},
 		{"x:limit", Merge(json.RawMessage(`[]`)), "body: must be an object"},
 		{"x:rules", Add("name", json.RawMessage(`{"name":"b"}`)), `[{"name":"a","value":1},{"name":"b","value":7}]`},

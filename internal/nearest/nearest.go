@@ -1,4 +1,6 @@
-package config
+// Package nearest finds the name that may have been meant by one that does not
+// exist.
+package nearest
 
 import (
 	"fmt"
@@ -7,9 +9,9 @@ import (
 	"github.com/agnivade/levenshtein"
 )
 
-// nearest is the name among known that looks most like name, or empty when none
+// Name is the name among known that looks most like name, or empty when none
 // does. The last part of a path may be what was meant, too.
-func nearest(name string, known []string) string {
+func Name(name string, known []string) string {
 	best, least := "", len(name)/3+2
 	for _, k := range known {
 		d := levenshtein.ComputeDistance(strings.ToLower(name), strings.ToLower(k))
@@ -23,9 +25,10 @@ func nearest(name string, known []string) string {
 	return best
 }
 
-// meant is the end of an error about a name that does not exist.
-func meant(name string, known []string) string {
-	if near := nearest(name, known); near != "" {
+// Meant is the end of an error about a name that does not exist: " (did you mean
+// …?)", or empty.
+func Meant(name string, known []string) string {
+	if near := Name(name, known); near != "" {
 		return fmt.Sprintf(" (did you mean %s?)", near)
 	}
 	return ""
