@@ -33,7 +33,7 @@ func (c *conn) forwardAnswer(t *turn, m []byte) {
 	v := &t.view
 	result, _ := v.Result()
 	c.g.metrics.answered(p, result, t.now)
-	if c.tryAgain(t, p, result) {
+	if c.tryAgain(t, p, result) || result == rx.Base(rx.RedirectIndication) && c.follow(t, p) {
 		return
 	}
 	c.learn(t, p, result)

@@ -60,6 +60,8 @@ type Config struct {
 	// OwnOriginRealms are those of peers that are presented this node as the
 	// origin of RAR and ASR.
 	OwnOriginRealms []string `koanf:"ownOriginRealms" usage:"realms whose peers get RAR and ASR with the Origin-Host and Origin-Realm of this node (Kamailio)"`
+	// FollowRedirects sends a request on to the host that a redirect names.
+	FollowRedirects bool `koanf:"followRedirects" usage:"send a request to the host that a redirect (3006) of a PCF or an agent names; otherwise the AF gets the redirect"`
 	// Tolerate names the rows of Tolerances that are allowed.
 	Tolerate []string `koanf:"tolerate" usage:"what is served against the letter: names of docs/interoperability.md, all, or none"`
 	// ServedRealms are served beside OriginRealm and the realms of peers and
@@ -180,14 +182,16 @@ type Repaving struct {
 // DefaultConfig is the configuration without any setting.
 func DefaultConfig() Config {
 	return Config{
-		Enabled:     true,
-		Listen:      []string{"127.0.0.1:3868"},
-		Tolerate:    []string{tolerate.All},
-		OriginHost:  "bsf.localdomain",
-		OriginRealm: "localdomain",
-		ProductName: "bsfd",
-		Mode:        ModeProxy,
-		RoutingMode: RoutingIPv4IPv6,
+		Enabled:  true,
+		Listen:   []string{"127.0.0.1:3868"},
+		Tolerate: []string{tolerate.All},
+
+		FollowRedirects: true,
+		OriginHost:      "bsf.localdomain",
+		OriginRealm:     "localdomain",
+		ProductName:     "bsfd",
+		Mode:            ModeProxy,
+		RoutingMode:     RoutingIPv4IPv6,
 
 		ValidateRealm: true, OverwriteRealm: true,
 		DiscoveryTimeout: 2 * time.Second,

@@ -77,6 +77,7 @@ type Gateway struct {
 	stale    *staleReporter
 	lookups  lookupQueue
 
+	redirects   redirects
 	lastRefused atomic.Pointer[refusedKind]
 
 	allowed   tolerate.Set

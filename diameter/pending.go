@@ -23,6 +23,7 @@ type pending struct {
 	// tried are the peers that have got it, the present one last.
 	tried    []*peer
 	attempts int
+	followed int // redirects
 	// doic is set when the sender honours overload reports, actsFor when this
 	// node does so for it, realmRouted when the request named no host.
 	doic, actsFor, realmRouted bool

@@ -213,6 +213,10 @@ func (c *conn) relay(t *turn, k kind, tg target, patch *rx.Patch) {
 	if c.throttled(t, k, tg) {
 		return
 	}
+	if host := g.redirects.of(&tg, t.now); host != "" {
+		tg.host, tg.set = host, ""
+		patch.DestinationHost = host
+	}
 	c.supports(t, patch)
 	p := g.pool.get()
 	p.doic = t.view.OCSupportedFeatures.Present()
