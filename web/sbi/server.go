@@ -362,8 +362,8 @@ func (s *Server) outer(next http.Handler) http.Handler {
 			return
 		}
 		next.ServeHTTP(w, r)
-		if r.ContentLength < 0 && r.Body != http.NoBody {
-			// It may have turned out to be too large.
+		if r.ContentLength < 0 && isProblem(w) {
+			// The body may have turned out to be too large.
 			readRest(w, r)
 		}
 	})
@@ -385,6 +385,12 @@ func headerBytes(r *http.Request) int {
 		}
 	}
 	return n
+}
+
+// isProblem reports whether the answer is an error.
+func isProblem(w http.ResponseWriter) bool {
+	v := w.Header()["Content-Type"]
+	return len(v) == 1 && v[0] == problemType[0]
 }
 
 // Bounds of readRest: octets, time in all, and time without any.
