@@ -31,10 +31,15 @@ func newCertificates(files TLSFiles, reg prometheus.Registerer) (*certificates, 
 
 // reload reads the files again. New connections use them.
 func (c *certificates) reload() error {
-	if _, err := c.store.Reload(); err != nil {
-		return fmt.Errorf("tls: %w", err)
+	_, err := c.store.Reload()
+	wrong := (*tlsfiles.Error)(nil)
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &wrong) && wrong.Authorities:
+		return fmt.Errorf("tls.caFile: %w", err)
 	}
-	return nil
+	return fmt.Errorf("tls.certFile: %w", err)
 }
 
 // Check reports why the TLS files cannot be used, or nil.

@@ -42,14 +42,28 @@ type Bundle struct {
 	CAs *x509.CertPool    // nil without CAFile
 }
 
+// Error is the error for a file that cannot be used.
+type Error struct {
+	// Authorities is set when it is the CAFile, and not the certificate or its
+	// key.
+	Authorities bool
+	Err         error
+}
+
+// Error implements error; the text names the file.
+func (e *Error) Error() string { return e.Err.Error() }
+
+// Unwrap is what went wrong.
+func (e *Error) Unwrap() error { return e.Err }
+
 // Load reads the files. An expired certificate is no error; its state says so.
-// The error names the file.
+// The error is an *Error.
 func (f Files) Load(now time.Time) (*Bundle, State, error) {
 	b, state := new(Bundle), Valid
 	if f.CertFile != "" {
 		pair, err := tls.LoadX509KeyPair(f.CertFile, f.KeyFile)
 		if err != nil {
-			return nil, missingOrCorrupt(err), fmt.Errorf("%s: %w", f.CertFile, err)
+			return nil, missingOrCorrupt(err), &Error{Err: fmt.Errorf("%s: %w", f.CertFile, err)}
 		}
 		b.Own = []tls.Certificate{pair}
 		if now.After(pair.Leaf.NotAfter) {
@@ -59,11 +73,11 @@ func (f Files) Load(now time.Time) (*Bundle, State, error) {
 	if f.CAFile != "" {
 		pem, err := os.ReadFile(f.CAFile)
 		if err != nil {
-			return nil, missingOrCorrupt(err), err
+			return nil, missingOrCorrupt(err), &Error{true, err}
 		}
 		b.CAs = x509.NewCertPool()
 		if !b.CAs.AppendCertsFromPEM(pem) {
-			return nil, Corrupt, fmt.Errorf("%s: no certificate", f.CAFile)
+			return nil, Corrupt, &Error{true, fmt.Errorf("%s: no certificate", f.CAFile)}
 		}
 	}
 	return b, state, nil

@@ -178,6 +178,9 @@ func (c Config) tlsConfig() (*tls.Config, error) {
 		return nil, nil
 	}
 	b, _, err := tlsfiles.Files{CertFile: c.TLS.CertFile, KeyFile: c.TLS.KeyFile, CAFile: c.TLS.ClientCAFile}.Load(time.Now())
+	if wrong := (*tlsfiles.Error)(nil); errors.As(err, &wrong) && wrong.Authorities {
+		return nil, fmt.Errorf("oam.tls.clientCaFile: %w", err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("oam.tls: %w", err)
 	}
